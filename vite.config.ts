@@ -18,6 +18,7 @@ import {
   emitModels,
 } from './.ci/build/emit.ts'
 import { writeLicenses } from './.ci/build/licenses.ts'
+import { emitPassages } from './.ci/build/passages.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
 import { sizeReport } from './.ci/build/size.ts'
 import { writeSource } from './.ci/build/source.ts'
@@ -245,6 +246,10 @@ export default defineConfig(({ command, mode }) => ({
       ...emitManifest(at('demo')),
       applyToEnvironment: ({ name }) => name === 'client',
       apply: 'build',
+    },
+    {
+      ...emitPassages(import.meta.dirname),
+      applyToEnvironment: ({ name }) => name === 'client',
     },
     strictPolicy(),
     devFolder({

@@ -16,6 +16,8 @@ export interface Models {
   chosen(): Promise<ListedModel>
   /** Resolves with the selected model, if any, once the listing has arrived. It downloads nothing. */
   selected(): Promise<ListedModel | undefined>
+  /** Resolves with a model of the listing; with `undefined` if it is not there. */
+  find(tag: Tag): Promise<ListedModel | undefined>
   /**
    * Selects the model that comes with the page and sees, if the selected one takes no images, and
    * says so. Resolves with `false` if no model takes them, which is said likewise.
@@ -82,6 +84,7 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
       return model
     },
     selected: async () => findSelected(await listing),
+    find: async (tag) => (await listing).find(({ id }) => id === tag),
     async admitImages() {
       const models = await listing
       const model = findSelected(models)

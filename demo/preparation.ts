@@ -71,7 +71,16 @@ export function createPreparation(parts: Parts): Preparation {
     return [{ label: `Use ${larger.name}${size}`, run: () => parts.use(SMOLLM2) }]
   }
 
-  async function consent(tag: Tag): Promise<boolean> {
+  /** Answers that are waited for, because a question can be asked while the visitor is asked. */
+  const asked = new Map<Tag, Promise<boolean>>()
+
+  function consent(tag: Tag): Promise<boolean> {
+    const answer = asked.get(tag) ?? askConsent(tag).finally(() => asked.delete(tag))
+    asked.set(tag, answer)
+    return answer
+  }
+
+  async function askConsent(tag: Tag): Promise<boolean> {
     const state = await readState(tag)
     if (!state || state.status !== 'remote' || isSmall(state) || agreed.has(tag)) return true
     if (await comesUnasked(tag)) return true

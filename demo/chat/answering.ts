@@ -1,4 +1,5 @@
 /** Questions of the chat: each is sent, and its answer is shown and kept. */
+import type { Tag } from '../../src/index.ts'
 import { notice } from '../notice.ts'
 import type { ConversationView } from './conversation.ts'
 import type { Current } from './current.ts'
@@ -8,10 +9,13 @@ import { createExchange, type Exchanged, type Outcome, type RequestParts } from 
 import { addTurn, touch, type Turn } from './tree.ts'
 
 export interface Answering {
-  /** Asks a question after the turn `parent`. Does nothing while an answer arrives. */
-  ask(question: string, images: readonly string[], parent: string | null): void
+  /**
+   * Asks a question after the turn `parent`, a certain model if there is a tag. Does nothing while an
+   * answer arrives.
+   */
+  ask(question: string, images: readonly string[], parent: string | null, tag?: Tag): void
   /** Sends a turn and shows its answer; with `prefill` what follows that text. */
-  run(turn: Turn, prefill?: string): Promise<void>
+  run(turn: Turn, prefill?: string, tag?: Tag): Promise<void>
 }
 
 interface Parts extends RequestParts {
@@ -23,12 +27,12 @@ export function createAnswering(parts: Parts): Answering {
   const { current, view, keeper } = parts
   const exchange = createExchange(parts)
 
-  async function run(turn: Turn, prefill = ''): Promise<void> {
+  async function run(turn: Turn, prefill = '', tag?: Tag): Promise<void> {
     const own = current.conversation
     const started = current.begin(turn)
     if (!started) return
     const { turnView, signal } = started
-    const exchanged = { own, turn, turnView, prefill }
+    const exchanged = { own, turn, turnView, prefill, tag }
     if (prefill === '') view.scrollToEnd()
     keeper.remember(own.id)
     void keeper.save(own)
@@ -43,9 +47,9 @@ export function createAnswering(parts: Parts): Answering {
 
   return {
     run,
-    ask(question, images, parent) {
+    ask(question, images, parent, tag) {
       if (current.isBusy) return
-      void run(addTurn(current.conversation, { parent, question, images }))
+      void run(addTurn(current.conversation, { parent, question, images }), '', tag)
     },
   }
 }

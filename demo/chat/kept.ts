@@ -9,6 +9,7 @@ export function toKeptAnswer(answer: Answer, prefill: string): KeptAnswer {
     text: prefill + answer.text,
     reasoning: answer.reasoning,
     rounds: answer.rounds,
+    sources: answer.sources,
     model: String(answer.request.body['model']),
     url: new URL(answer.url).pathname,
     finish: answer.finish,

@@ -1,6 +1,7 @@
 /** Requests of the chat: a turn as a request, and its answer as it arrives. */
-import type { Server } from '../../src/index.ts'
+import type { Server, Tag } from '../../src/index.ts'
 import type { Inspector } from '../inspector.ts'
+import { GUIDE } from '../listing.ts'
 import type { Loading } from '../loading.ts'
 import type { Models } from '../models.ts'
 import type { SettingsForm } from '../settings.ts'
@@ -10,6 +11,7 @@ import { receive, type Answer } from '../wire/answer.ts'
 import type { Announcer } from './announcer.ts'
 import type { Keeper } from './keeper.ts'
 import { toExchanges, toKeptAnswer } from './kept.ts'
+import { routeQuestion, type Route } from './route.ts'
 import { turnsBefore, type Conversation, type Turn } from './tree.ts'
 import type { TurnView } from './turn.ts'
 
@@ -20,6 +22,8 @@ export interface Exchanged {
   turnView: TurnView
   /** Text of the answer that the model continues; empty for a new answer. */
   prefill: string
+  /** Model that answers in any case. Default: the selected one, or the one that knows the subject. */
+  tag?: Tag | undefined
 }
 
 /** End of an exchange: its last answer, if a request was composed, and its error. */
@@ -106,20 +110,24 @@ export function createExchange(
 
 /** Resolves with the answer of a turn before it is sent. */
 async function compose(
-  { models, loading, settings }: RequestParts,
+  parts: RequestParts,
   server: Server,
-  { own, turn, prefill }: Exchanged,
+  exchanged: Exchanged,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const { id: model, max_tokens } = await unlessAborted(models.chosen(), signal)
+  const { models, loading, settings } = parts
+  const { own, turn, prefill } = exchanged
+  const { tag: model, sources } = await unlessAborted(chooseModel(parts, server, exchanged), signal)
+  const listed = await models.find(model)
   // The request would load the model, too. This call only shows the progress.
   loading.load(model, { isQuiet: true }).catch(() => {})
   const style = settings.style()
   const rounds = prefill === '' ? undefined : turn.answer?.rounds
   const question = {
     model,
-    modelMaxTokens: max_tokens ?? undefined,
-    history: toExchanges(turnsBefore(own, turn)),
+    modelMaxTokens: listed?.max_tokens ?? undefined,
+    // The page chose another model for this one question, whose context may be smaller.
+    history: sources ? [] : toExchanges(turnsBefore(own, turn)),
     question: turn.question,
     images: turn.images,
     rounds,
@@ -128,5 +136,20 @@ async function compose(
   }
   const request = style.request(question)
   const url = `${server.baseURL}/${request.path}`
-  return { style, url, request, question, raw: '', text: '', rounds }
+  return { style, url, request, question, raw: '', text: '', rounds, sources }
+}
+
+/** Resolves with who answers a turn: who began to, else who was asked for, else who knows the subject. */
+async function chooseModel(
+  { models, settings, tools }: RequestParts,
+  server: Server,
+  { turn, prefill, tag }: Exchanged,
+): Promise<Route> {
+  const { sources } = turn.answer ?? {}
+  if (prefill !== '' && sources) return { tag: GUIDE, sources }
+  const chosen = await models.chosen()
+  if (tag !== undefined || prefill !== '') return { tag: tag ?? chosen.id }
+  const { question, images } = turn
+  const hasTools = tools.hasTools()
+  return routeQuestion(server, { chosen, question, images, settings: settings.read(), hasTools })
 }

@@ -1,4 +1,5 @@
 /** A conversation as a tree: each turn follows another one, and turns with one parent are branches. */
+import type { Source } from '../documentation.ts'
 import type { ToolRound } from '../tools/types.ts'
 import type { Facts } from '../wire/summary.ts'
 
@@ -8,6 +9,8 @@ export interface KeptAnswer extends Facts {
   reasoning?: string
   /** Rounds of tool calls before the text. */
   rounds?: readonly ToolRound[]
+  /** Pages of the documentation for which the page chose the model. */
+  sources?: readonly Source[]
   model: string
   /** Path of the endpoint. */
   url: string

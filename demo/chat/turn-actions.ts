@@ -1,12 +1,16 @@
 /** Actions of the user on a turn of the conversation. */
+import type { Tag } from '../../src/index.ts'
 import type { Composer } from '../composer.ts'
 import type { Models } from '../models.ts'
 import { notice } from '../notice.ts'
 import type { SettingsForm } from '../settings.ts'
+import { GUIDE } from '../listing.ts'
+import { SMOLLM2 } from '../smollm2.ts'
 import { AnswerError } from '../wire/answer.ts'
 import type { Answering } from './answering.ts'
 import type { Current } from './current.ts'
 import type { Keeper } from './keeper.ts'
+import { NOT_DOCUMENTED } from './route.ts'
 import { branchesOf, choose, createConversation, removeTurn, type Turn } from './tree.ts'
 import type { Action, TurnActions } from './turn.ts'
 
@@ -25,6 +29,11 @@ export function createTurnActions(parts: Parts): (turn: Turn) => TurnActions {
   return (turn) => ({
     edit: (question) => answering.ask(question, turn.images, turn.parent),
     regenerate: () => answering.ask(turn.question, turn.images, turn.parent),
+    askLarger() {
+      if (current.isBusy) return
+      parts.models.select(SMOLLM2)
+      answering.ask(turn.question, turn.images, turn.parent, SMOLLM2)
+    },
     resume() {
       const { answer } = turn
       if (current.isBusy || !answer) return
@@ -56,12 +65,22 @@ function remediesOf(turn: Turn, error: unknown, { current, answering, models }: 
   if (error instanceof AnswerError && error.code === 'context_length_exceeded') {
     return [{ label: 'New chat', run: () => current.show(createConversation()) }]
   }
-  const again = (): void => {
+  const again = (tag?: Tag): void => {
     if (current.isBusy) return
     removeTurn(current.conversation, turn)
-    answering.ask(turn.question, turn.images, turn.parent)
+    answering.ask(turn.question, turn.images, turn.parent, tag)
   }
-  const askAgain = { label: 'Ask again', run: again }
+  if (error instanceof AnswerError && error.code === NOT_DOCUMENTED) {
+    const useLarger = (): void => {
+      models.select(SMOLLM2)
+      again(SMOLLM2)
+    }
+    return [
+      { label: 'Use SmolLM2 135M', run: useLarger },
+      { label: 'Ask the guide', run: () => again(GUIDE) },
+    ]
+  }
+  const askAgain = { label: 'Ask again', run: () => again() }
   if (error === undefined) return [askAgain]
   if (error instanceof AnswerError) return [askAgain, ...models.remedies()]
   return [askAgain, { label: 'Reload the page', run: () => location.reload() }]

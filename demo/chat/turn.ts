@@ -16,6 +16,8 @@ export interface TurnActions {
   edit(question: string): void
   /** Asks the same question again, as a branch. */
   regenerate(): void
+  /** Asks the same question of SmolLM2, as a branch. */
+  askLarger(): void
   /** Continues an answer that was cut or stopped. */
   resume(): void
   remove(): void
@@ -77,7 +79,7 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
       if (answer) await view.end(answer)
       follow(() =>
         message === undefined
-          ? settle(facts(turn), tools(turn, act))
+          ? settle(...sources(turn), facts(turn), tools(turn, act))
           : settle(problem(message, act.after(error))),
       )
     },
@@ -105,6 +107,22 @@ function questionParts(turn: Turn, act: TurnActions, branches: BranchSwitch): HT
   return [element('h2', 'hidden', 'You asked:'), question, ...pictures, row]
 }
 
+/** Returns the line that says why the guide answered, with links to pages of the documentation. */
+function sources({ answer }: Turn): HTMLElement[] {
+  if (!answer?.sources) return []
+  const line = element(
+    'p',
+    'sources',
+    'The guide answered, because this is about inorigin. Read on: ',
+  )
+  for (const [at, { title, path }] of answer.sources.entries()) {
+    const link = element('a', '', title)
+    link.href = path
+    line.append(at > 0 ? ' · ' : '', link)
+  }
+  return [line]
+}
+
 function facts({ answer, stopped }: Turn): HTMLElement {
   const list = answer ? [summary(answer)] : []
   if (stopped) list.unshift('stopped')
@@ -122,6 +140,7 @@ function tools(turn: Turn, act: TurnActions): HTMLElement {
     row.append(copy)
     if (isCut(answer) || turn.stopped) row.append(button('Continue', 'small', act.resume))
   }
+  if (answer?.sources) row.append(button('Ask SmolLM2', 'small', act.askLarger))
   row.append(button('Regenerate', 'small', act.regenerate), button('Delete', 'small', act.remove))
   return row
 }

@@ -33,9 +33,15 @@ const result = v.object({
 
 const round = v.object({ text, results: v.pipe(v.array(result), v.maxLength(MAX_CALLS)) })
 
+const source = v.object({
+  title: name,
+  path: v.pipe(v.string(), v.regex(/^(?:docs\/)?[\w-]{1,100}\.md$/, 'the path of a page')),
+})
+
 const answer = v.object({
   text,
   rounds: v.optional(v.pipe(v.array(round), v.maxLength(MAX_CALLS))),
+  sources: v.optional(v.pipe(v.array(source), v.maxLength(MAX_CALLS))),
   reasoning: v.optional(text),
   model: name,
   url: v.pipe(v.string(), v.regex(/^\/[\w/.-]{0,200}$/, 'the path of an endpoint')),

@@ -5,6 +5,8 @@ import type { LoopView } from './loop.ts'
 import { readToolSettings } from './store.ts'
 
 export interface Tools {
+  /** Returns `true` if a tool is turned on. */
+  hasTools(): boolean
   /**
    * Sends the request of an answer, with the tools that are turned on, and repeats it with their
    * results until the model calls none. Without tools, it only calls `send`.
@@ -34,6 +36,7 @@ export function createTools(): Tools {
   tell()
 
   return {
+    hasTools: () => readToolSettings().enabled.length > 0,
     async converse(answer, view, send, signal) {
       const settings = readToolSettings()
       if (settings.enabled.length === 0) return send(answer)

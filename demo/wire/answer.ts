@@ -1,3 +1,4 @@
+import type { Source } from '../documentation.ts'
 import { nextTask } from '../task.ts'
 import type { ToolRound } from '../tools/types.ts'
 import { eventReader } from './sse.ts'
@@ -31,6 +32,8 @@ export interface Answer {
   text: string
   /** Rounds of tool calls before this answer. */
   rounds?: readonly ToolRound[]
+  /** Pages of the documentation for which the page chose the model. */
+  sources?: readonly Source[]
   /** Reasoning before the text. */
   reasoning?: string
   finish?: string

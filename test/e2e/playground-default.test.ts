@@ -29,11 +29,16 @@ test(
       await ask(page, 'What is the capital of France?')
       expect(await answer()).toContain('Paris')
       expect(await page.locator('#model').inputValue()).toBe('@huggingfacetb/smollm2-135m')
+      // It does not know inorigin, but the guide does.
+      await ask(page, 'Why does the Anthropic SDK not want /v1 at the end?')
+      expect(await answer()).toContain('/v1')
+      expect(await page.locator('.sources a').first().getAttribute('href')).toBe('docs/sdks.md')
+      expect(await page.locator('#model').inputValue()).toBe('@huggingfacetb/smollm2-135m')
       await expect.poll(() => page.evaluate(isKept)).toBe(true)
       await page.context().setOffline(true)
       await visit(page, inject('demo'))
       // The conversation is shown again.
-      await page.locator('.turn > .meta').waitFor()
+      await page.locator('.turn > .meta').last().waitFor()
       await ask(page, 'What is the capital of Italy?')
       expect(await answer()).toContain('Rome')
       expect(faults).toEqual([])
@@ -43,11 +48,40 @@ test(
   },
 )
 
+/** Runs in a page before its scripts: the device downloads nothing large. */
+const savesData = (): void =>
+  void Object.defineProperty(navigator, 'connection', { value: { saveData: true } })
+
+test(
+  'on such a device, the guide answers what the documentation has, and SmolLM2 is offered for the rest',
+  { tags: ['everyday'] },
+  async () => {
+    const { page, answer, faults } = await open(inject('demo'), { before: savesData })
+    await ask(page, 'What is inorigin?')
+    expect(await answer()).toContain('inference server')
+    const links = page.locator('.sources a')
+    for (const path of await links.evaluateAll((all) =>
+      all.map((link) => link.getAttribute('href')),
+    ))
+      expect((await page.request.get(new URL(path ?? '', inject('demo')).href)).status()).toBe(200)
+    expect(await links.count()).toBeGreaterThan(0)
+
+    await ask(page, 'Write me a poem about the sea.')
+    const problem = page.locator('.turn').last().locator('.problem')
+    expect(await problem.innerText()).toContain('the guide was not asked')
+    expect(await problem.getByRole('button').allInnerTexts()).toEqual([
+      'Use SmolLM2 135M',
+      'Ask the guide',
+    ])
+    await problem.getByRole('button', { name: 'Ask the guide' }).click()
+    await expect.poll(() => page.locator('.turn > .meta').count()).toBe(2)
+    expect(await answer()).toContain("don't know")
+    expect(faults).toEqual([])
+  },
+)
+
 test.each([
-  [
-    'saves data',
-    () => Object.defineProperty(navigator, 'connection', { value: { saveData: true } }),
-  ],
+  ['saves data', savesData],
   ['has little memory', () => Object.defineProperty(navigator, 'deviceMemory', { value: 2 })],
   [
     'has little storage',
