@@ -5,6 +5,7 @@ import { OnnxDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
 import { readOperations } from '../../src/engine/onnx/graph-file.ts'
 import { convertWeights } from '../../src/engine/onnx/convert-weights.ts'
+import { withoutGguf } from '../../src/engine/onnx/gguf/convert.ts'
 import type { GraphFiles } from '../../src/engine/onnx/model-files.ts'
 import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from './tiny.ts'
@@ -23,8 +24,8 @@ export interface OpenedRuntime {
 
 export interface DecoderSource {
   device: 'wasm' | 'webgpu'
-  /** Path of the graph under `test/models`. */
-  model: string
+  /** Path of the graph under `test/models`, or a GGUF file. */
+  model: string | Blob
   /** Path of the graph that takes the tokens, where it is another. */
   embed?: string
   contextWindow?: number
@@ -50,7 +51,7 @@ export async function openRuntime(
   return { runtime, gpu, close }
 }
 
-/** Opens the model at that path, with weights beside it where there are some, in a runtime of its own or in `shared`. */
+/** Opens the model, with weights beside it where there are some, in a runtime of its own or in `shared`. */
 export async function openDecoder(
   source: DecoderSource,
   shared?: OpenedRuntime,
@@ -59,7 +60,8 @@ export async function openDecoder(
   const { heads, large, int8 } = source
   const within = shared ?? (await openRuntime(device, large))
   const { runtime, gpu } = within
-  const files = await readFiles(model)
+  const read = typeof model === 'string' ? await readFiles(model) : { model, externalData: [] }
+  const files = await withoutGguf(read, { contextTokens: contextWindow, signal: NEVER })
   const session = await open(runtime, int8 ? await convertWeights(files, 'int8', NEVER) : files)
   const first = embed === undefined ? null : await open(runtime, await readFiles(embed))
   const operations = await readOperations(files.model)

@@ -20,6 +20,7 @@ import {
 } from '../../models/layouts.ts'
 import layouts from '../../models/layouts/expected.json'
 import { CASES as tiny, FIRST_SCORES, runtimeFolder } from '../../models/tiny.ts'
+import { createGgufDecoder, METADATA } from '../../support/gguf-decoder.ts'
 import { hasHalves } from '../halves.ts'
 
 const EXACT = 2e-5
@@ -40,7 +41,7 @@ interface Layout extends Omit<DecoderSource, 'device'> {
   isScheduled?: true
 }
 
-const of = (folder: keyof typeof layouts, file: string): Pick<Layout, 'model' | 'cases'> => ({
+const of = (folder: keyof typeof layouts, file: string) => ({
   model: `layouts/${folder}/onnx/${file}.onnx`,
   cases: layouts[folder],
 })
@@ -51,6 +52,22 @@ const split: Layout = {
   isBatched: true,
 }
 const q4: Layout = { ...of('q4', 'model_q4'), isBatched: true }
+
+/** Returns a tiny GGUF file with greedy answers, which are computed from its values. */
+function gguf(): Layout {
+  const metadata = { ...METADATA, 'llama.context_length': { uint32: 512 } }
+  const { file, logits } = createGgufDecoder('Q4_1', metadata)
+  const cases = [1, 12, 64].map((length) => {
+    const tokens = Array.from({ length }, (_, at) => (at * at + 3 * at + length) % 61)
+    const answer: number[] = []
+    for (let count = 0; count < 12; count += 1) {
+      const last = logits([...tokens, ...answer]).at(-1) ?? []
+      answer.push(last.indexOf(Math.max(...last)))
+    }
+    return { prompt: tokens, greedy: answer }
+  })
+  return { model: new Blob([file]), cases, isBatched: true, isScheduled: true }
+}
 
 const LAYOUTS: Record<string, Layout> = {
   grouped: { model: 'tiny/onnx/model.onnx', cases: tiny, isBatched: true, isScheduled: true },
@@ -65,6 +82,7 @@ const LAYOUTS: Record<string, Layout> = {
   q4f16: { ...of('q4f16', 'model_q4f16'), isBatched: true, isHalf: true },
   branch16: { ...of('branch16', 'model_fp16'), ...branch, isHalf: true },
   // The build for large models, which reads weights from a file apart as it needs them.
+  gguf: gguf(),
   'large q4': { ...q4, large: true },
   'large split': { ...split, large: true },
 }
@@ -240,7 +258,8 @@ function suite(device: Device, name: string, layout: Layout): void {
     d.close()
   })
 
-  const isScheduled = layout.isScheduled && (device === 'wasm' || name === 'grouped')
+  const isScheduled =
+    layout.isScheduled && (device === 'wasm' || name === 'grouped' || name === 'gguf')
   if (isScheduled) scheduled(() => opened, { device, cases, rewinds: !hasStates })
 }
 
@@ -387,7 +406,7 @@ function scheduled(
 }
 
 describe('4-bit weights that were converted to 8-bit integers', () => {
-  const Q4 = { device: 'wasm', model: q4.model } as const
+  const Q4 = { device: 'wasm', model: of('q4', 'model_q4').model } as const
   /** Rounding of the two, over the greatest of the logits. Random weights of 32 rows hide little of it. */
   const CLOSENESS = 0.15
   const prompt = layouts.q4[2]?.prompt as number[]
