@@ -23,14 +23,16 @@ function distance(found: readonly Float32Array[], wanted: readonly (readonly num
 
 /** Types by device. The software GPU of tests takes seconds for each. */
 const CASES = [
-  ...TYPES.map((type) => [type, 'wasm'] as const),
-  ...(['Q8_0', 'Q4_1'] as const).map((type) => [type, 'webgpu'] as const),
-]
+  ...TYPES.map((type) => [type, 'wasm', {}] as const),
+  ['Q4_1', 'wasm', { zeroPoints: true }],
+  ...(['Q8_0', 'Q4_1'] as const).map((type) => [type, 'webgpu', {}] as const),
+] as const
 
-test.each(CASES)('a graph with %s has the logits of the file on %s', async (type, device) => {
+test.each(CASES)('a graph with %s has the logits of the file on %s %o', async (...given) => {
+  const [type, device, options] = given
   const { file, logits } = createGgufDecoder(type)
   const { source, gguf } = await readGgufParts([new Blob([file])])
-  const planned = await planGguf(source, gguf, { signal })
+  const planned = await planGguf(source, gguf, { ...options, signal })
   const pieces: Uint8Array<ArrayBuffer>[] = []
   for await (const piece of planned.write()) pieces.push(piece)
   const data = new Blob(pieces)
@@ -63,10 +65,21 @@ test.each(CASES)('a graph with %s has the logits of the file on %s', async (type
   gpu?.destroy()
 })
 
-test.each(TYPES)('the engine loads a file with %s and continues sequences', async (type) => {
+const LOADS = [
+  ...TYPES.map((type) => [type, 'fast'] as const),
+  ...TYPES.map((type) => [type, 'exact'] as const),
+]
+
+test.each(LOADS)('the engine loads a file with %s, %s, and continues', async (type, precision) => {
   const { file, logits } = createGgufDecoder(type)
   const loaded = await loadDecoder(
-    { device: 'wasm', runtime: runtimeFolder(), contextWindow: 64, firstPosition: 0 },
+    {
+      device: 'wasm',
+      runtime: runtimeFolder(),
+      precision,
+      contextWindow: 64,
+      firstPosition: 0,
+    },
     new Map([['model.gguf', new Blob([file])]]),
     signal,
   )
@@ -81,6 +94,7 @@ test.each(TYPES)('the engine loads a file with %s and continues sequences', asyn
     next.release()
   }
   sequence.close()
-  // The products of the engine have 8 bits on WASM.
-  expect(distance(rows, logits(TOKENS).slice(6))).toBeLessThan(type === 'F32' ? 1e-5 : 0.05)
+  // The fast products of the engine have 8 bits on WASM.
+  const isExact = type === 'F32' || precision === 'exact'
+  expect(distance(rows, logits(TOKENS).slice(6))).toBeLessThan(isExact ? 1e-5 : 0.05)
 })
