@@ -1,6 +1,6 @@
 """Makes a folder for `npm run test:gguf -- --dir DIR`: GGUF files, with the answers that their values give.
 
-    python make.py --dir DIR --gguf FILE [--types Q4_K Q6_K ...]
+    python make.py --dir DIR --gguf FILE [--types Q4_K Q6_K ...] [--prompts 20]
 
 FILE is copied, with its greedy answers as `NAME.json`: transformers reads the same file and computes in
 32 bits. For each of the types, a file has the same model in that type, and its JSON the best tokens of
@@ -72,11 +72,11 @@ def read_model(path):
     return transformers.AutoModelForCausalLM.from_pretrained(**given, dtype=torch.float32).eval()
 
 
-def encode_prompts(path):
-    """Returns the tokens of the prompts: those of the chat template, or of the text if there is none."""
+def encode_prompts(path, count):
+    """Returns the tokens of the first prompts: those of the chat template, or of the text if there is none."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
     made = []
-    for prompt in list_prompts()[:PROMPTS]:
+    for prompt in list_prompts()[:count]:
         if tokenizer.chat_template:
             messages = [{"role": "user", "content": prompt}]
             text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
@@ -127,6 +127,7 @@ def main():
     parser.add_argument("--dir", type=Path, required=True, help="folder to write to")
     parser.add_argument("--gguf", type=Path, required=True, help="a GGUF file")
     parser.add_argument("--types", nargs="*", choices=ALL, default=[], help="types of further files")
+    parser.add_argument("--prompts", type=int, default=PROMPTS, help=f"default: {PROMPTS}")
     given = parser.parse_args()
     given.dir.mkdir(parents=True, exist_ok=True)
     transformers.utils.logging.disable_progress_bar()
@@ -138,7 +139,7 @@ def main():
     else:
         shutil.copy(given.gguf, source)
         model = read_model(source)
-        answers = [(prompt, write_answer(model, prompt)) for prompt in encode_prompts(source)]
+        answers = [(prompt, write_answer(model, prompt)) for prompt in encode_prompts(source, given.prompts)]
         types = collections.Counter(each.tensor_type.name for each in gguf.GGUFReader(source).tensors)
         write_reference(source, model, answers, dict(types))
     for name in given.types:
