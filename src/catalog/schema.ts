@@ -374,6 +374,7 @@ export const TOOL_FORMATS = [
   'solar',
   'hunyuan',
   'functionary-v3.2',
+  'minicpm',
   'command',
   'command-plus',
   'apertus',

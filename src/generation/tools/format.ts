@@ -75,6 +75,11 @@ export interface CallSyntax {
   /** Returns the constraint of a call of this tool. */
   tag(tool: CallableTool): TaggedConstraint
   /**
+   * Returns the constraint of a call whose only argument `input` is a text. Default: the syntax writes
+   * texts as JSON, whose escapes no other constraint knows.
+   */
+  textTag?(name: string, content: Constraint): TaggedConstraint
+  /**
    * Reads a call. `isBegun` is `true` if the text with which it begins has been read. Returns
    * `false` if this is no such call.
    */

@@ -4,13 +4,13 @@ import {
   type CallableTool,
   type CallSyntax,
   constant,
+  larkOf,
   separated,
   sequence,
   type ToolFormat,
 } from './format.ts'
 import { readObject } from './json.ts'
 import type { Reader, Source } from './reader.ts'
-import { toTextTag } from './tagged.ts'
 
 /** A row of the table of formats. */
 export interface FormatRow {
@@ -42,7 +42,6 @@ export interface FormatRow {
   isList?: boolean
   /** `true` if an answer has at most one call. */
   isSingle?: boolean
-  writesPlainText?: boolean
   /** `true` if calls are the whole answer; a pattern of the characters that begin other answers. */
   exclusive?: { textStart: string }
   /** Mark that begins text, and that a model may write where calls begin. */
@@ -51,7 +50,7 @@ export interface FormatRow {
 
 /** Creates the format of a row of the table. */
 export function createFormat(row: FormatRow): ToolFormat {
-  const { name, section, call, between, writesPlainText, exclusive } = row
+  const { name, section, call, between, exclusive } = row
   const sample = call.write({ id: '', name: 'a', arguments: '{"a": "", "b": 1}' }, 0)
   const triggers = section ? [section.trigger] : (row.triggers ?? [])
   const texts = [section?.trigger, section?.lead, section?.close, between, sample, ...triggers]
@@ -70,7 +69,7 @@ export function createFormat(row: FormatRow): ToolFormat {
       ...new Set(texts.flatMap((text) => text?.match(/<[^\s<>=]+>|\[[A-Z_]+\]/g) ?? [])),
     ],
     triggers,
-    ...(writesPlainText && { writesPlainText }),
+    ...(textTagOf(row) && { writesPlainText: true }),
     ...(exclusive && { isExclusive: true }),
     ...(section ? sectionConstraints(row, section) : bareConstraints(row)),
     read: (source, trigger) => readCalls(source, row, trigger),
@@ -143,11 +142,17 @@ function bareConstraints(row: FormatRow): Constraints {
   }
 }
 
-const tagsOf = (
-  { call, writesPlainText }: FormatRow,
-  tools: readonly CallableTool[],
-): TaggedConstraint[] =>
-  tools.map((tool) => (writesPlainText ? toTextTag(tool) : null) ?? call.tag(tool))
+const textTagOf = ({ call, other }: FormatRow): CallSyntax['textTag'] =>
+  call.textTag ?? other?.textTag
+
+function tagsOf(row: FormatRow, tools: readonly CallableTool[]): TaggedConstraint[] {
+  const textTag = textTagOf(row)
+  return tools.map((tool) => {
+    const grammar = larkOf(tool)
+    if (grammar === null || !textTag) return row.call.tag(tool)
+    return textTag(tool.name, { type: 'grammar', grammar, syntax: 'lark' })
+  })
+}
 
 /** Reads the calls after a trigger: all of a section, or one and those that are listed with it. */
 function* readCalls(source: Source, row: FormatRow, trigger: string): Reader<boolean> {

@@ -56,6 +56,12 @@ export function nestedCall(mark: string): CallSyntax {
       const content = parametersConstraint('', all, toTag)
       return { type: 'tagged', begin: `${before}${tool.name}">`, content, end: after }
     },
+    textTag: (name, content) => ({
+      type: 'tagged',
+      begin: `${before}${name}">${mark}<input>`,
+      content,
+      end: `${mark}</input>${after}`,
+    }),
     *read(source) {
       yield* source.skipSpace()
       if (!(yield* source.consume(before))) return false

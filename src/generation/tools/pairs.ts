@@ -65,6 +65,12 @@ export function pairsCall(before: string, quote: string): CallSyntax {
       const content = all ? toObject(all) : argumentsConstraint(tool)
       return { type: 'tagged', begin: `${before}${tool.name}`, content, end: '' }
     },
+    textTag: (name, content) => ({
+      type: 'tagged',
+      begin: `${before}${name}{input:${quote}`,
+      content,
+      end: `${quote}}`,
+    }),
     *read(source) {
       yield* source.skipSpace()
       if (!(yield* source.consume(before))) return false

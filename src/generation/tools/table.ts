@@ -89,7 +89,6 @@ export const HERMES_ROW: FormatRow = {
   detect: ['<tool_call>', /["']arguments\\?["']:/],
   call: objectCall({ name: 'name', arguments: 'arguments' }),
   other: FUNCTION_TAGS,
-  writesPlainText: true,
 }
 
 /** All rows, specific ones first: their templates may contain the marks of simpler formats. */
@@ -262,6 +261,24 @@ export const FORMAT_ROWS: readonly FormatRow[] = [
     textMark: '>>>all\n',
   },
   {
+    name: 'minicpm',
+    detect: ['<function name="', '<param name="'],
+    call: taggedCall({
+      before: '<function name="',
+      afterName: '">',
+      after: '</function>',
+      argument: {
+        before: '<param name="',
+        afterName: '">',
+        after: '</param>',
+        verbatim: ['<![CDATA[', ']]>'],
+      },
+      tagsJson: true,
+    }),
+    between: '\n',
+    triggers: ['<function name="'],
+  },
+  {
     name: 'command',
     detect: ['<|START_ACTION|>', 'tool_name'],
     section: { trigger: '<|START_ACTION|>', lead: '[\n    ', close: '\n]<|END_ACTION|>' },
@@ -332,7 +349,6 @@ export const FORMAT_ROWS: readonly FormatRow[] = [
     name: 'xml',
     detect: ['<tool_call>', '<function=', '<parameter='],
     call: FUNCTION_TAGS,
-    writesPlainText: true,
   },
   HERMES_ROW,
   {

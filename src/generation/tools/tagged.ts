@@ -3,15 +3,15 @@ import type { Constraint, TaggedConstraint } from '../../constraint/index.ts'
 import type { JsonSchema, Tool } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import {
-  type CallableTool,
+  argumentsConstraint,
   type CallSyntax,
   constant,
   findParameters,
   findPlainType,
   jsonCallTag,
-  larkOf,
   type Parameter,
   parametersConstraint,
+  sequence,
   valueConstraint,
 } from './format.ts'
 import { escapeJson, parseValue, type Reader, type Source } from './reader.ts'
@@ -31,7 +31,14 @@ export interface TagMarks {
     /** Text between the name and a value that is no string. Default: as for strings. */
     afterNameOfOther?: string
     after: string
+    /** Marks within the tags around a string with special characters. Default: there are none. */
+    verbatim?: readonly [open: string, close: string]
   }
+  /**
+   * `true` if a call has its tags even if its arguments are JSON, since no section tells that it is a
+   * call. Default: `false`.
+   */
+  tagsJson?: boolean
 }
 
 /**
@@ -46,13 +53,22 @@ export function taggedCall(marks: TagMarks): CallSyntax {
   return {
     tag(tool) {
       const all = isTagName(tool.name) ? findParameters(tool, isTagName) : null
-      if (!all) return jsonCallTag(tool)
-      const content = parametersConstraint('', all, (parameter) => {
-        const begin = `${argument.before}${parameter.name}${afterNameOf(isVerbatim(parameter.schema))}`
-        return toValueTag(parameter, begin, argument.after)
-      })
+      if (!all && !marks.tagsJson) return jsonCallTag(tool)
+      const content = all
+        ? parametersConstraint('', all, (parameter) => {
+            const isText = isVerbatim(parameter.schema)
+            const begin = `${argument.before}${parameter.name}${afterNameOf(isText)}`
+            return toValueTag(parameter, begin, argument.after, argument.verbatim)
+          })
+        : argumentsConstraint(tool)
       return { type: 'tagged', begin: `${before}${tool.name}${afterName}`, content, end: after }
     },
+    textTag: (name, content) => ({
+      type: 'tagged',
+      begin: `${before}${name}${afterName}${argument.before}input${argument.afterName}`,
+      content,
+      end: argument.after + after,
+    }),
     *read(source, isBegun) {
       yield* source.skipSpace()
       return (isBegun || (yield* source.consume(before))) && (yield* readTagged(source, marks))
@@ -61,7 +77,8 @@ export function taggedCall(marks: TagMarks): CallSyntax {
       const values = Object.entries(JSON.parse(text) as Record<string, unknown>)
       const tags = values.map(([key, value]) => {
         const isText = typeof value === 'string'
-        const shown = isText ? value : JSON.stringify(value)
+        const [open, close] = (isText && /[<&\n]/.test(value) && argument.verbatim) || ['', '']
+        const shown = isText ? open + value + close : JSON.stringify(value)
         return `${argument.before}${key}${afterNameOf(isText)}${shown}${argument.after}`
       })
       return `${before}${name}${afterName}${tags.join('')}${after}`
@@ -72,23 +89,17 @@ export function taggedCall(marks: TagMarks): CallSyntax {
 /** Returns `true` if a name can stand in a tag. */
 export const isTagName = (name: string): boolean => /^[^\s<>"]+$/.test(name)
 
-/** Returns the call of a custom tool whose text is of a Lark grammar. `null` for other tools. */
-export function toTextTag(tool: CallableTool): TaggedConstraint | null {
-  const grammar = larkOf(tool)
-  if (grammar === null) return null
-  return {
-    type: 'tagged',
-    begin: `<function=${tool.name}>\n<parameter=input>\n`,
-    content: { type: 'grammar', grammar, syntax: 'lark' },
-    end: '\n</parameter>\n</function>',
-  }
-}
-
 /** Reads a call from its name on. */
-function* readTagged(source: Source, { afterName, after, argument }: TagMarks): Reader<boolean> {
+function* readTagged(source: Source, marks: TagMarks): Reader<boolean> {
+  const { afterName, after, argument, tagsJson } = marks
   const tool = source.tool(yield* source.consumeRun(/[^\s<>"]+/y))
   if (!tool || !(yield* source.consume(afterName.trim()))) return false
   source.call(tool)
+  if (tagsJson && (yield* source.peek()) === '{') {
+    if (!(yield* source.readArguments())) return false
+    yield* source.consume(after)
+    return source.done()
+  }
   source.args('{')
   let comma = ''
   for (;;) {
@@ -100,7 +111,12 @@ function* readTagged(source: Source, { afterName, after, argument }: TagMarks): 
     const before = `${comma}${JSON.stringify(name)}: `
     comma = ', '
     const schema = isText === undefined ? findParameterSchema(tool.parameters, name) : isText
-    const rest = yield* readTaggedValue(source, { before, after: argument.after, schema })
+    const [open, close] = argument.verbatim ?? []
+    const isMarked = open !== undefined && (yield* source.consume(open))
+    const rest = yield* isMarked && close !== undefined
+      ? readTaggedValue(source, { before, after: close, schema: true })
+      : readTaggedValue(source, { before, after: argument.after, schema })
+    if (rest === null && isMarked) yield* source.consume(argument.after)
     if (rest !== null) return source.completeArguments(`${rest}}`)
   }
   if (!(yield* source.consume(after.trim()))) return source.completeArguments('}')
@@ -190,7 +206,12 @@ export function findParameterSchema(
 }
 
 /** Returns the constraint of a value between two marks: a string verbatim, others as JSON. */
-export function toValueTag(parameter: Parameter, begin: string, end: string): TaggedConstraint {
+export function toValueTag(
+  parameter: Parameter,
+  begin: string,
+  end: string,
+  verbatim?: TagMarks['argument']['verbatim'],
+): TaggedConstraint {
   const { schema } = parameter
   const choices = findStringEnum(schema)
   if (choices)
@@ -198,6 +219,18 @@ export function toValueTag(parameter: Parameter, begin: string, end: string): Ta
   if (!isVerbatim(schema))
     return { type: 'tagged', begin, content: valueConstraint(parameter), end }
   // Text ends at the tag. The model itself writes the line break before the tag.
-  const content: Constraint = { type: 'text' }
+  const content = verbatim ? toMarkedText(verbatim) : TEXT
   return { type: 'tagged', begin, content, end: end.trimStart() }
 }
+
+const TEXT: Constraint = { type: 'text' }
+
+/** Returns the constraint of a text that the marks enclose, or that begins with no mark and no tag. */
+const toMarkedText = ([open, close]: readonly [string, string]): Constraint => ({
+  type: 'choice',
+  parts: [
+    { type: 'tagged', begin: open, content: TEXT, end: close },
+    constant(''),
+    sequence({ type: 'pattern', pattern: '[^<]|<[^!/]' }, TEXT),
+  ],
+})

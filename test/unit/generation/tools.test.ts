@@ -252,6 +252,19 @@ const GOLDEN: Readonly<Record<string, readonly [written: string, calls: Calls, t
       ],
       ['2 >>> 1', {}, '2 >>> 1'],
     ],
+    minicpm: [
+      [
+        'Looking.\n<function name="get_weather"><param name="city"><![CDATA[a < "b"\n]]></param><param name="days">2</param></function>\n<function name="get_time"></function>',
+        { get_weather: { city: 'a < "b"\n', days: 2 }, ...NOW },
+        'Looking.',
+      ],
+      ['<function name="get_weather"><param name="city">Oslo</param></function>', OSLO],
+      ['<function name="get_weather">{"city": "Paris"}</function>', PARIS],
+      [
+        '<function name="get_weather"><param name="city"><![CDATA[</param> ]] >]]></param></function>',
+        { get_weather: { city: '</param> ]] >' } },
+      ],
+    ],
     command: [
       [
         '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "get_weather", "parameters": {"city": "Paris"}},\n    {"tool_call_id": "1", "tool_name": "get_time", "parameters": {}}\n]<|END_ACTION|>',
