@@ -144,7 +144,10 @@ class ResponseSocket {
     const before = kept?.items ?? []
     const items = [...before, ...toItems(input)]
     if (kept && base === undefined) assertCallsExist(items, before.length)
-    const ownBody = kept ? { input: items } : { ...(input !== undefined && { input }) }
+    // The tab refuses an input, or an item, that is none.
+    const isInput = input === undefined || input === null || typeof input === 'string'
+    const all = Array.isArray(input) ? [...before, ...input] : isInput ? items : input
+    const ownBody = kept ? { input: all } : { ...(input !== undefined && { input }) }
     return {
       previous,
       base,

@@ -295,6 +295,19 @@ describe('over a WebSocket', () => {
     expect((await other.turn({ input: 'Start anew' })).response?.status).toBe('completed')
   })
 
+  test.each([
+    [[user('Which word?'), 5], 'input[3]'],
+    [[null], 'input[2]'],
+    [7, 'input'],
+    [{ role: 'user', content: 'Which word?' }, 'input'],
+  ])('a continuation with the input %j is refused', async (input, param) => {
+    const { connect: dial } = await open()
+    const { turn } = await dial()
+    const { response } = await turn({ input: 'The code word is cobalt.' })
+    const { error } = await turn({ previous_response_id: response?.id, input })
+    expect(error).toMatchObject({ status: 400, error: { param } })
+  })
+
   test('a stored response can be continued, and what follows it is kept', async () => {
     const { connect: dial, create } = await open()
     const { id } = await create({ input: 'The code word is slate.' })
