@@ -39,7 +39,7 @@ const OUTCOMES: Readonly<Record<string, readonly (RegExp | string)[]>> = {
   'docs/pipelines.md': [PIPELINES, PIPELINES],
   'docs/prompt-api.md': [CLICK, /^$/, /\w/],
   'docs/predictors.md': [/^seven\n.*data.*shape/, FILE, /^$/, FILE, /onnx|wasm/, /^$/],
-  'docs/sdks.md': [/\w/, /type.*text/],
+  'docs/sdks.md': [/\w/, /type.*text/, /^kept: \w/, /data: .*stopped: AbortError$/s],
   'docs/server.md': ['never ends'],
   'docs/service-worker.md': [WORKER],
   'docs/start.md': [TOOL, /^$/, /browser|inorigin/],
