@@ -28,6 +28,9 @@ const labelsSchema = v.union([
   }),
 ])
 
+/** Ways in which tokens become entities. */
+export const ENTITY_MODES = ['none', 'simple', 'first', 'average', 'max'] as const
+
 const variants = v.variant('step', [
   v.strictObject({
     /** Turns scores into probabilities over the last dimension. */
@@ -73,6 +76,65 @@ const variants = v.variant('step', [
      * number of all (`max`), or their sum divided by the root of their count (`mean-sqrt`).
      */
     by: v.picklist(['mean', 'first', 'last', 'max', 'mean-sqrt']),
+  }),
+  v.strictObject({
+    /**
+     * Returns the labels of a prediction, which the text layout names, as a `list` of
+     * `{ label, index, score }`, the highest score first. Without `entailment`, it reads the score of
+     * each label. A prediction without labels is left to the next steps.
+     */
+    step: v.literal('zero-shot'),
+    /** Class of a model of pairs which says that the label fits the text. */
+    entailment: v.optional(values.wholeNumberSchema),
+    /**
+     * Name of an optional input, a `bool`. If it is true, several labels may fit, and each has a
+     * probability of its own.
+     */
+    severalInput: values.optionalText,
+  }),
+  v.strictObject({
+    /**
+     * Returns the entities of a text, from probabilities of its tokens: a `list` of
+     * `{ entity, score, start, end, word }`. `start` and `end` count characters of the text as JavaScript
+     * does, and `word` is the text between them.
+     */
+    step: v.literal('entities'),
+    /** Names of the classes. Those of `B-` and `I-` begin and continue an entity. */
+    labels: labelsSchema,
+    /**
+     * Way in which tokens become entities: each is one (`none`), neighbors of a class are one
+     * (`simple`), or words are, with the class of their `first` token, of the `average`, or of the token
+     * with the highest score (`max`). Default: `simple`.
+     */
+    by: v.optional(v.picklist(ENTITY_MODES)),
+    /** Name of an optional input, a `string`, that replaces `by` in a prediction. */
+    byInput: values.optionalText,
+    /** Classes that are no entities. Default: `O`. */
+    ignore: v.optional(v.array(v.string())),
+  }),
+  v.strictObject({
+    /**
+     * Returns the answer to a question as a `dict` of `{ answer, score, start, end }`, from the scores of
+     * the first token of the answer. The text is the question, and its pair is what the answer is in.
+     */
+    step: v.literal('span'),
+    /** Name of the tensor with the scores of the last token. */
+    end: values.textSchema,
+    /** Maximum number of tokens of an answer. Default: 15. */
+    longest: values.optionalCount,
+  }),
+  v.strictObject({
+    /**
+     * Returns the best tokens for the masked one of a text, from probabilities of all tokens: a `list` of
+     * `{ score, token, text, sequence }`, or one such list for each masked token.
+     */
+    step: v.literal('fill-mask'),
+    /** Token that a text has in place of the masked one, such as `[MASK]`. */
+    mask: values.textSchema,
+    /** Maximum number of tokens to return. */
+    count: values.countSchema,
+    /** Name of an optional input, an `int32`, that replaces `count` in a prediction. */
+    countInput: values.optionalText,
   }),
   v.strictObject({
     /** Scales each vector to the length 1 (L2 norm). */
@@ -287,8 +349,25 @@ const textLayoutSchema = v.strictObject({
   truncate: v.optional(v.picklist(['start', 'end'])),
   /** Token that fills up shorter texts. Default: 0. */
   pad: v.optional(values.wholeNumberSchema),
-  /** Name of an optional input, a `string`, with the second text of each pair. */
+  /** Name of an input, a `string`, with the second text of each pair. */
   pair: values.optionalText,
+  /**
+   * Name of an optional input, a `list` of strings, with further second texts. Each of them is paired
+   * with the one text.
+   */
+  labels: values.optionalText,
+  /**
+   * Name of an optional input, a `string`, in which `{}` stands for each of `labels`, or for each text
+   * if there are no `labels`.
+   */
+  template: values.optionalText,
+  /** Number of tokens that each row is filled up to. Default: that of the longest. */
+  length: values.optionalCount,
+  /**
+   * Number of tokens that windows share, into which a longer second text is divided. The steps must
+   * read them together. Default: the text is cut or refused.
+   */
+  overlap: v.optional(values.wholeNumberSchema),
 })
 
 const audioLayoutSchema = v.strictObject({

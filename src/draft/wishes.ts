@@ -7,7 +7,7 @@ import type {
   PredictorEntry,
   Step,
 } from '../catalog/schema.ts'
-import { RETURNED_TYPES } from '../predictor/steps.ts'
+import { listSettings, RETURNED_TYPES } from '../predictor/steps.ts'
 import type { Folder } from './folder.ts'
 import { isUsable, type OnnxModel, type Value } from './model.ts'
 import type { Item, Wishes } from './plan.ts'
@@ -147,14 +147,12 @@ const refuseSound = (name: string): Error =>
 /** Removes optional inputs that changed steps which are no longer there. */
 function removeSettings({ signature, bindings }: AnyDraft): void {
   const all = Object.values(bindings)
-  const used = all.flatMap(({ steps = [] }) =>
-    steps.flatMap((step) => ('countInput' in step && step.countInput) || []),
-  )
+  const used = all.flatMap(({ steps = [] }) => steps.flatMap(listSettings)).map(({ name }) => name)
   const isUsed = ({ name, optional }: Draft['signature']['inputs'][number]): boolean =>
     !optional ||
     bindings[name] !== undefined ||
     used.includes(name) ||
-    all.some(({ text }) => text?.pair === name)
+    all.some(({ text }) => [text?.pair, text?.labels, text?.template].includes(name))
   signature.inputs = signature.inputs.filter(isUsed)
 }
 
@@ -229,6 +227,9 @@ const DESCRIPTIONS: Partial<Record<Step['step'], string>> = {
   'top-k': 'The best classes.',
   ctc: 'Texts with scores.',
   mask: 'A mask in gray.',
+  entities: 'Parts of the text with their classes.',
+  span: 'Part of the text that answers the question.',
+  'fill-mask': 'The best tokens for the masked one.',
 }
 
 /** Changes the outputs and their bindings. Throws `invalid_request` for what does not fit. */
@@ -293,7 +294,7 @@ function setCount({ inputs }: Draft['signature'], steps: readonly Step[]): void 
 }
 
 const refuseLabels = (name: string, why: string): Error =>
-  refuse(`--labels ${name}: ${why}`, `Add --step ${name}=top-k or --step ${name}=ctc.`)
+  refuse(`--labels ${name}: ${why}`, `Add --step ${name}=top-k, ctc or entities.`)
 
 function toStep(
   name: string,
@@ -306,11 +307,12 @@ function toStep(
     throw refuse(`--step ${name}: ${wish.step} must be the last step.`, 'Change the order.')
   if (wish.step === 'top-k')
     return { ...before, ...wish, count: wish.count ?? DEFAULT_COUNT, ...(labels && { labels }) }
-  if (wish.step !== 'ctc') return wish
+  if (wish.step === 'fill-mask') return { ...wish, count: wish.count ?? DEFAULT_COUNT }
+  if (wish.step !== 'ctc' && wish.step !== 'entities') return wish
   if (labels) return { ...wish, labels }
   throw refuse(
-    `--step ${name}: ctc needs the characters of the classes.`,
-    `Name their file with --labels ${name}=characters.txt.`,
+    `--step ${name}: ${wish.step} needs the names of the classes.`,
+    `Name their file with --labels ${name}=names.txt.`,
   )
 }
 

@@ -16,7 +16,7 @@ import { getLayoutSize, Rasterizer } from './image.ts'
 import { countChannels, toImageShape } from './image-tensor.ts'
 import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
-import { type Fail, openSteps } from './steps.ts'
+import { type Fail, listOtherTensors, listSettings, needsPlaces, openSteps } from './steps.ts'
 import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
 import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
@@ -52,7 +52,7 @@ export interface BoundOutput {
 
 export interface BoundSignature {
   inputs: readonly BoundInput[]
-  /** Names of inputs that are no tensors: numbers that change steps. */
+  /** Names of inputs that are no tensors: values that change steps. */
   settings: readonly string[]
   outputs: readonly BoundOutput[]
   states: readonly BoundState[]
@@ -90,20 +90,26 @@ export function bindSignature(
   const bindingOf = (name: string): Binding => bindings.get(name) ?? { tensor: name }
 
   const all = signature.outputs.map(({ name }) => bindingOf(name))
-  const settings = all.flatMap(({ steps = [] }) =>
-    steps.flatMap((step) => ('countInput' in step && step.countInput) || []),
+  const settings = all.flatMap(({ steps = [] }) => steps.flatMap(listSettings))
+  const companions = [...bindings.values()].flatMap(({ text }) =>
+    [
+      { name: text?.pair, type: 'string' as const },
+      { name: text?.labels, type: 'list' as const },
+      { name: text?.template, type: 'string' as const },
+    ].filter((one): one is { name: string; type: 'string' | 'list' } => one.name !== undefined),
   )
-  const pairs = [...bindings.values()].flatMap(({ text }) => text?.pair ?? [])
-  for (const [names, type] of [
-    [settings, 'int32'],
-    [pairs, 'string'],
-  ] as const)
-    for (const name of names) {
-      const found = signature.inputs.find((input) => input.name === name)
-      if (!found?.optional || found.type !== type)
-        failAt(`inputs.${name}`)(`must be an optional input of type ${type}.`)
-    }
-  const tensors = signature.inputs.filter(({ name }) => ![...settings, ...pairs].includes(name))
+  for (const { name, type } of settings) {
+    const found = signature.inputs.find((input) => input.name === name)
+    if (!found?.optional || found.type !== type)
+      failAt(`inputs.${name}`)(`must be an optional input of type ${type}.`)
+  }
+  for (const { name, type } of companions)
+    if (signature.inputs.find((input) => input.name === name)?.type !== type)
+      failAt(`inputs.${name}`)(`must be an input of type ${type}.`)
+  const isTensor = (name: string): boolean =>
+    ![...companions, ...settings].some((one) => one.name === name)
+  const tensors = signature.inputs.filter(({ name }) => isTensor(name))
+  const isLocated = all.some(({ steps = [] }) => steps.some(needsPlaces))
   const inputs = tensors.map((parameter): BoundInput => {
     const fail = failAt(`inputs.${parameter.name}`)
     const binding = bindingOf(parameter.name)
@@ -113,7 +119,8 @@ export function bindSignature(
     if (parameter.type === 'image')
       spec.image = new Rasterizer(parseImageLayout(binding, type, shape, fail))
     if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
-    if (binding.text) spec.text = bindText(binding.text, type, model, tokenizers, fail)
+    if (binding.text)
+      spec.text = { ...bindText(binding.text, type, model, tokenizers, fail), isLocated }
     return { parameter, tensor: binding.tensor, spec }
   })
   const outputs = signature.outputs.map((parameter): BoundOutput => {
@@ -122,6 +129,9 @@ export function bindSignature(
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)
     const steps = openSteps(binding, parameter.type, labels, fail)
     const spec: OutputTensorSpec = {}
+    const others = steps.flatMap(({ step }) => listOtherTensors(step))
+    for (const name of others) findTensor(model.outputs, { tensor: name }, 'float32', fail)
+    if (others.length > 0) spec.others = others
     if (steps.length > 0) Object.assign(spec, { steps, fail })
     else if (parameter.type === 'image') spec.layout = parseImageLayout(binding, type, null, fail)
     else if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
@@ -139,7 +149,8 @@ export function bindSignature(
       )
   }
   const states = bindStates(entry, inputs, outputs, failAt)
-  return { inputs, settings, outputs, states, sound: bindSound(inputs, bindingOf, failAt) }
+  const names = settings.map(({ name }) => name)
+  return { inputs, settings: names, outputs, states, sound: bindSound(inputs, bindingOf, failAt) }
 }
 
 function findTensor(
@@ -192,8 +203,8 @@ function bindText(
       fail(`the model has no tensor ${name} of type ${type}, the type of its tokens.`)
   }
   const { tokenizer } = layout
-  const tokenize = tokenizers?.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
-  return { layout, tokenize }
+  const found = tokenizers?.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
+  return { layout, tokenizer: found }
 }
 
 type FailAt = (param: string) => Fail

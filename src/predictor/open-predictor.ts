@@ -39,6 +39,7 @@ import {
   type GraphRun,
   runGraph,
 } from './run-graph.ts'
+import { listOtherTensors } from './steps.ts'
 import { openTokenizers, tokenizeText, type TokenRow } from './text.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
@@ -248,7 +249,10 @@ async function getGraphFiles({
   const externalData = resources
     .filter((resource) => resource.type === 'data')
     .map(({ name }) => ({ path: name.replace(folder, ''), data: file(name) }))
-  const declared = signature.outputs.map(({ name }) => bindings[name]?.tensor ?? name)
+  const declared = signature.outputs.flatMap(({ name }) => {
+    const { tensor = name, steps = [] } = bindings[name] ?? {}
+    return [tensor, ...steps.flatMap(listOtherTensors)]
+  })
   return { graph: await pruneGraph(file(model.name), new Set(declared)), externalData }
 }
 

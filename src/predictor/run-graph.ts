@@ -10,8 +10,9 @@ import type { BoundOutput, BoundSignature } from './bind.ts'
 import type { GpuCheck } from './gpu-check.ts'
 import type { ParsedInput } from './parse-inputs.ts'
 import type { RunFacts } from './steps.ts'
-import { decodeOutput, encodeInput } from './tensor-codec.ts'
+import { decodeOutput, encodeTensor, readTokenRows } from './tensor-codec.ts'
 import { fromTensor, type RawTensor } from './tensor.ts'
+import { encodeTokens } from './text.ts'
 
 /** Tensors of the outputs of one run by name, and what their steps need to know of it. */
 export interface GraphRun {
@@ -74,7 +75,8 @@ export async function runGraph(
   checked: ReadonlyMap<string, ParsedInput>,
   signal: AbortSignal,
 ): Promise<GraphRun & { device: Device }> {
-  const wanted = outputs.map(({ tensor }) => tensor)
+  const others = outputs.flatMap(({ spec }) => spec.others ?? [])
+  const wanted = [...new Set([...outputs.map(({ tensor }) => tensor), ...others])]
   const tensors: Tensor[] = []
   const facts: RunFacts = { settings: readSettings(settings, checked) }
   try {
@@ -83,11 +85,13 @@ export async function runGraph(
       const value = checked.get(parameter.name)
       if (!value) continue
       const path = `inputs.${parameter.name}`
-      const { mask, pair } = spec.text?.layout ?? {}
-      const second = checked.get(pair ?? '')
-      const encoded = await encodeInput(value, tensor, spec, path, second)
-      const flags = encoded.get(mask ?? '')
-      if (flags) facts.lengths = countTokens(flags)
+      const encoded = new Map<string, RawTensor>()
+      if (spec.text) {
+        const read = readTokenRows(value, spec.text, path, checked)
+        facts.texts = { ...read, tokenizer: spec.text.tokenizer }
+        const tokens = encodeTokens(read.rows, tensor, spec.type, spec.text, path)
+        for (const [name, one] of tokens) encoded.set(name, one)
+      } else encoded.set(tensor, await encodeTensor(value, spec, path))
       for (const [name, { type, data, shape }] of encoded) {
         feeds[name] = new ort.Tensor(type as 'float32', data as Float32Array, shape)
         tensors.push(feeds[name])
@@ -96,39 +100,32 @@ export async function runGraph(
     assertNotAborted(signal)
     const { results, device } = await run(feeds, wanted).catch(rethrowRunError)
     tensors.push(...Object.values(results))
-    const named = outputs.map(({ parameter, tensor }) => {
+    const read = (tensor: string): RawTensor => {
       const result = results[tensor]
       if (!result) throw new InoriginError('internal', `The model returned no ${tensor}.`)
-      return [parameter.name, fromTensor(result)] as const
-    })
+      return fromTensor(result)
+    }
+    const named = outputs.map(({ parameter, tensor }) => [parameter.name, read(tensor)] as const)
+    if (others.length > 0) facts.others = new Map(others.map((name) => [name, read(name)]))
     return { outputs: new Map(named), facts, device }
   } finally {
     for (const tensor of tensors) tensor.dispose()
   }
 }
 
-/** Returns the numbers of the settings that are given. */
+/** Returns the settings that are given. */
 const readSettings = (
   names: readonly string[],
   checked: ReadonlyMap<string, ParsedInput>,
-): ReadonlyMap<string, number> =>
+): ReadonlyMap<string, number | string> =>
   new Map(
     names.flatMap((name) => {
       const value = checked.get(name)
-      return value?.form === 'elements' ? [[name, Number(value.elements.data[0])] as const] : []
+      const [first] = value?.form === 'elements' ? value.elements.data : []
+      if (first === undefined) return []
+      return [[name, typeof first === 'string' ? first : Number(first)] as const]
     }),
   )
-
-/** Returns the number of tokens of each row of a mask. */
-function countTokens({ data, shape }: RawTensor): number[] {
-  const [rows = 0, length = 0] = shape
-  return Array.from({ length: rows }, (_, row) =>
-    Array.from(data.slice(row * length, (row + 1) * length), Number).reduce(
-      (sum, flag) => sum + flag,
-      0,
-    ),
-  )
-}
 
 /** Rethrows a runtime error, as `invalid_request` if the model rejected the inputs. */
 function rethrowRunError(thrown: unknown): never {

@@ -1,9 +1,20 @@
 /** Turns outputs of a model into what a person reads: probabilities, classes, text and masks. */
-import type { Binding, Step } from '../catalog/schema.ts'
+import { type Binding, ENTITY_MODES, type Step } from '../catalog/schema.ts'
 import type { ParameterType } from '../types/index.ts'
 import { toReadableData } from '../values/elements.ts'
+import { throwInvalidInput } from '../values/input-errors.ts'
 import { getLabelsSource, type LabelTable, toLabelsKey } from './labels.ts'
 import type { RawTensor } from './tensor.ts'
+import type { TokenRow } from './text.ts'
+import {
+  type Answer,
+  type Entity,
+  fillMask,
+  type Filling,
+  findAnswer,
+  findEntities,
+  type TextFacts,
+} from './token-steps.ts'
 
 interface RankedClass {
   label: string
@@ -19,18 +30,25 @@ export interface OpenStep {
 
 /** What steps need to know of a run of the graph. */
 export interface RunFacts {
-  /** Number of tokens of each text. Default: all texts have as many as the tensor. */
-  lengths?: readonly number[]
+  /** Texts of the run with their tokens. Absent without texts. */
+  texts?: TextFacts
   /** Values of optional inputs that change steps, by name. */
-  settings?: ReadonlyMap<string, number>
+  settings?: ReadonlyMap<string, number | string>
+  /** Further tensors that steps read, by name. */
+  others?: ReadonlyMap<string, RawTensor>
 }
 
-/** Result of the steps: a tensor, or a value that is no tensor, one for each row. */
-export type StepResult =
-  | { tensor: RawTensor }
-  | { step: 'top-k'; rows: RankedClass[][] }
+/** Values that are no tensors, one for each row. */
+export type StepValues =
+  | { step: 'top-k' | 'zero-shot'; rows: RankedClass[][] }
   | { step: 'ctc'; rows: { text: string; score: number }[] }
   | { step: 'mask'; rows: ImageData[] }
+  | { step: 'entities'; rows: Entity[][] }
+  | { step: 'span'; rows: Answer[] }
+  | { step: 'fill-mask'; rows: (Filling[] | Filling[][])[] }
+
+/** Result of the steps: a tensor, or values. */
+export type StepResult = { tensor: RawTensor } | StepValues
 
 /** Throws `unavailable`, because the catalog entry does not fit the model. */
 export type Fail = (why: string) => never
@@ -40,7 +58,37 @@ export const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType
   'top-k': ['list'],
   ctc: ['string', 'list'],
   mask: ['image'],
+  'zero-shot': ['list'],
+  entities: ['list'],
+  span: ['dict'],
+  'fill-mask': ['list'],
 }
+
+/** Steps that read more of a run than their tensor, or that make images, which only pages have. */
+const RUN_STEPS: readonly Step['step'][] = ['mask', 'zero-shot', 'entities', 'span', 'fill-mask']
+
+/** Returns `true` if a step can be tried with a tensor alone. */
+export const isAlone = ({ step }: Step): boolean => !RUN_STEPS.includes(step)
+
+/** Returns the optional inputs that change a step, with their types. */
+export const listSettings = (step: Step): { name: string; type: ParameterType }[] => [
+  ...('countInput' in step && step.countInput
+    ? [{ name: step.countInput, type: 'int32' as const }]
+    : []),
+  ...('byInput' in step && step.byInput ? [{ name: step.byInput, type: 'string' as const }] : []),
+  ...('severalInput' in step && step.severalInput
+    ? [{ name: step.severalInput, type: 'bool' as const }]
+    : []),
+]
+
+/** Returns the names of tensors that a step reads beside that of its output. */
+export const listOtherTensors = (step: Step): string[] => ('end' in step ? [step.end] : [])
+
+/** Returns `true` if a step needs to know where tokens are in their text. */
+export const needsPlaces = ({ step }: Step): boolean => step === 'entities' || step === 'span'
+
+/** Returns `true` for a step that leaves a prediction without labels to the next ones. */
+const mayPass = (step: Step): boolean => step.step === 'zero-shot' && step.entailment !== undefined
 
 /** Returns the steps with their labels. */
 export const openSteps = (
@@ -51,7 +99,8 @@ export const openSteps = (
 ): OpenStep[] =>
   steps.map((step, index): OpenStep => {
     const returned = RETURNED_TYPES[step.step]
-    if (returned && index < steps.length - 1) fail(`the step ${step.step} must be the last.`)
+    if (returned && index < steps.length - 1 && !mayPass(step))
+      fail(`the step ${step.step} must be the last.`)
     if (returned && !returned.includes(type))
       fail(`is declared ${type}, but the step ${step.step} returns ${returned.join(' or ')}.`)
     const isFloat = type === 'float32' || type === 'float16'
@@ -92,9 +141,10 @@ function applyStep(
   scores: Scores,
   { step, labels }: OpenStep,
   fail: Fail,
-  { lengths, settings }: RunFacts,
+  facts: RunFacts,
 ): StepResult {
   const { data, classes } = scores
+  const { settings } = facts
   switch (step.step) {
     case 'softmax':
       return toTensor(
@@ -112,11 +162,7 @@ function applyStep(
       return {
         step: 'top-k',
         rows: rowsOf(scores).map((row) =>
-          rankClasses(
-            row,
-            { ...step, count: settings?.get(step.countInput ?? '') ?? step.count },
-            labels,
-          ),
+          rankClasses(row, { ...step, count: readCount(step, facts) }, labels),
         ),
       }
     case 'ctc':
@@ -124,7 +170,60 @@ function applyStep(
     case 'mask':
       return { step: 'mask', rows: toMasks(scores, step.threshold, fail) }
     case 'pool':
-      return poolTokens(scores, step.by, lengths, fail)
+      return poolTokens(scores, step.by, facts.texts, fail)
+    case 'zero-shot': {
+      const { candidates } = facts.texts ?? {}
+      if (candidates) {
+        const rows = rankCandidates(scores, step, candidates, facts, fail)
+        return { step: 'zero-shot', rows }
+      }
+      return step.entailment === undefined
+        ? fail('has a step zero-shot, but no input of the model has labels.')
+        : toTensor(scores, data)
+    }
+    case 'entities': {
+      const given = settings?.get(step.byInput ?? '') ?? step.by ?? 'simple'
+      const mode = ENTITY_MODES.find((one) => one === given) ?? 'simple'
+      const { ignore = ['O'] } = step
+      const texts = facts.texts ?? fail('has a step entities, but no input of the model is a text.')
+      return {
+        step: 'entities',
+        rows: tokenScoresOf(scores, texts, fail).map((own, row) =>
+          findEntities(
+            own,
+            texts.rows[row] ?? NO_TOKENS,
+            texts.texts[row] ?? '',
+            texts,
+            labels,
+            mode,
+            ignore,
+          ),
+        ),
+      }
+    }
+    case 'span': {
+      const texts = facts.texts ?? fail('has a step span, but no input of the model is a text.')
+      const other = facts.others?.get(step.end) ?? fail(`has no tensor ${step.end}.`)
+      return { step: 'span', rows: [findAnswer(scores, toScores(other), texts, step)] }
+    }
+    case 'fill-mask': {
+      const texts =
+        facts.texts ?? fail('has a step fill-mask, but no input of the model is a text.')
+      const mask = texts.tokenizer.idOf(step.mask) ?? fail(`has no token ${step.mask}.`)
+      const rows = tokenScoresOf(scores, texts, fail).map((own, row) => {
+        const filled = fillMask(
+          own,
+          texts.rows[row] ?? NO_TOKENS,
+          texts,
+          mask,
+          readCount(step, facts),
+        )
+        const [first, ...more] = filled
+        if (!first) throwInvalidInput('inputs.text', `must have the token ${step.mask}.`)
+        return more.length === 0 ? first : filled
+      })
+      return { step: 'fill-mask', rows }
+    }
     case 'normalize':
       return toTensor(
         scores,
@@ -136,6 +235,50 @@ function applyStep(
   }
 }
 
+/** Returns the labels of a prediction, the one that fits best first. */
+function rankCandidates(
+  scores: Scores,
+  { entailment, severalInput = '' }: Extract<Step, { step: 'zero-shot' }>,
+  labels: readonly string[],
+  { settings }: RunFacts,
+  fail: Fail,
+): RankedClass[][] {
+  const rows = rowsOf(scores)
+  const wanted = { step: 'top-k', count: labels.length } as const
+  if (entailment === undefined) {
+    if (scores.classes !== labels.length)
+      fail(`has ${scores.classes} scores, but there are ${labels.length} labels.`)
+    return rows.map((row) => rankClasses(row, wanted, labels))
+  }
+  // The class that says the opposite is the first or the last, as transformers takes it.
+  const opposite = entailment === 0 ? scores.classes - 1 : 0
+  const isSeveral = labels.length === 1 || settings?.get(severalInput) === 1
+  const fitting = Float32Array.from(rows, (row) => row[entailment] ?? 0)
+  const own = isSeveral
+    ? Float32Array.from(rows, (row) => {
+        const pair = Float32Array.of(row[opposite] ?? 0, row[entailment] ?? 0)
+        return softmax(pair)[1] ?? 0
+      })
+    : softmax(fitting)
+  return [rankClasses(own, wanted, labels)]
+}
+
+const NO_TOKENS: TokenRow = { ids: [], types: [] }
+
+/** Returns the number of results that a prediction asks for, or that of the step. */
+const readCount = (
+  { count, countInput = '' }: { count: number; countInput?: string | undefined },
+  { settings }: RunFacts,
+): number => Number(settings?.get(countInput) ?? count)
+
+/** Returns the scores of the tokens of each text. */
+function tokenScoresOf({ data, shape, classes }: Scores, { rows }: TextFacts, fail: Fail) {
+  if (shape.length !== 3 || shape[0] !== rows.length)
+    fail(`has the shape [${shape.join(', ')}], which has no scores for each token.`)
+  const length = (shape[1] ?? 0) * classes
+  return rows.map((_, row) => ({ data: data.subarray(row * length, (row + 1) * length), classes }))
+}
+
 const toTensor = ({ shape }: Scores, data: ArrayLike<number>) => ({
   tensor: { type: 'float32' as const, data: Float32Array.from(data), shape },
 })
@@ -144,7 +287,7 @@ const toTensor = ({ shape }: Scores, data: ArrayLike<number>) => ({
 function poolTokens(
   { data, shape, classes }: Scores,
   by: Extract<Step, { step: 'pool' }>['by'],
-  lengths: readonly number[] | undefined,
+  read: TextFacts | undefined,
   fail: Fail,
 ): StepResult {
   const [texts = 0, tokens = 0] = shape
@@ -152,7 +295,7 @@ function poolTokens(
     return fail(`has the shape [${shape.join(', ')}], which has no vector for each token.`)
   const pooled = new Float32Array(texts * classes)
   for (let text = 0; text < texts; text++) {
-    const length = Math.max(1, Math.min(tokens, lengths?.[text] ?? tokens))
+    const length = Math.max(1, Math.min(tokens, read?.rows[text]?.ids.length ?? tokens))
     const [from, to] = by === 'first' ? [0, 1] : by === 'last' ? [length - 1, length] : [0, length]
     const divisor = by === 'mean' ? length : by === 'mean-sqrt' ? Math.sqrt(length) : 1
     for (let place = 0; place < classes; place++) {

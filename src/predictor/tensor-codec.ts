@@ -16,9 +16,9 @@ import type { Rasterizer } from './image.ts'
 import { decodeImages, encodeImages } from './image-tensor.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { type ParsedInput, isSameValue } from './parse-inputs.ts'
-import { applySteps, type OpenStep, type RunFacts, type StepResult } from './steps.ts'
+import { applySteps, type OpenStep, type RunFacts, type StepValues } from './steps.ts'
 import { fitsShape, type RawTensor, type Shape } from './tensor.ts'
-import { encodeTokens, encodeText, type TextTensorSpec } from './text.ts'
+import { tokenizeAll, type TextTensorSpec, type TokenRow } from './text.ts'
 
 /** Requirements for the tensor of an input. */
 export interface InputTensorSpec {
@@ -31,25 +31,43 @@ export interface InputTensorSpec {
   keys?: readonly string[]
 }
 
-/**
- * Resolves with the tensors of an input by name. `pair` has the second texts of a text. Rejects if the
- * input does not fit.
- */
-export async function encodeInput(
+/** Returns the texts of an input as tokens. `given` has the other inputs that its layout names. */
+export function readTokenRows(
   checked: ParsedInput,
-  tensor: string,
-  spec: InputTensorSpec,
+  spec: TextTensorSpec,
   path: string,
-  pair?: ParsedInput,
-): Promise<ReadonlyMap<string, RawTensor>> {
-  if (!spec.text) return new Map([[tensor, await encodeTensor(checked, spec, path)]])
-  if (checked.form === 'tokens')
-    return encodeTokens(checked.rows, tensor, spec.type, spec.text, path)
-  const pairs = pair ? toTexts(pair, `inputs.${spec.text.layout.pair}`) : null
-  return encodeText(toTexts(checked, path), tensor, spec.type, spec.text, path, pairs)
+  given: ReadonlyMap<string, ParsedInput> = new Map(),
+): ReadTexts {
+  if (checked.form === 'tokens') return { rows: checked.rows, texts: [], pairs: null }
+  const read = (name: string | undefined): readonly string[] | null => {
+    const value = name === undefined ? undefined : given.get(name)
+    return value ? toTexts(value, `inputs.${name}`) : null
+  }
+  const { pair, labels: labelsInput, template: templateInput } = spec.layout
+  const own = toTexts(checked, path)
+  const [template = '{}'] = read(templateInput) ?? []
+  const fill = (text: string): string => template.replaceAll('{}', () => text)
+  const labels = read(labelsInput)
+  if (labels && own.length > 1) throwInvalidInput(path, `must be one text with ${labelsInput}.`)
+  const isFilled = templateInput !== undefined && labelsInput === undefined
+  const texts = labels ? labels.map(() => own[0] ?? '') : isFilled ? own.map(fill) : own
+  const pairs = labels?.map(fill) ?? read(pair)
+  const candidates = labels ?? (isFilled ? own : null)
+  const rows = tokenizeAll(texts, spec, labels ? `inputs.${labelsInput}` : path, pairs)
+  return { rows, texts, pairs, ...(candidates && { candidates }) }
 }
 
-/** Resolves with the tensor of a checked input. Rejects like {@link encodeInput}. */
+/** Texts of an input, and their tokens. */
+interface ReadTexts {
+  rows: readonly TokenRow[]
+  /** The texts; empty if the caller has tokenized them. */
+  texts: readonly string[]
+  pairs: readonly string[] | null
+  /** Labels of which the texts are made. Absent if there are none. */
+  candidates?: readonly string[]
+}
+
+/** Resolves with the tensor of a checked input. Rejects if the input does not fit. */
 export async function encodeTensor(
   checked: ParsedInput,
   spec: InputTensorSpec,
@@ -122,6 +140,8 @@ export interface OutputTensorSpec {
   layout?: ImageLayout
   keys?: readonly string[]
   steps?: readonly OpenStep[]
+  /** Further tensors that the steps read. */
+  others?: readonly string[]
   /** Throws `unavailable` if the steps do not fit the tensor. */
   fail?: (why: string) => never
 }
@@ -167,12 +187,10 @@ export function decodeOutput(
 }
 
 /** Returns the value of a single row, or those of several rows of a batch. */
-function toStepValue(
-  { type }: OutputParameter,
-  { step, rows }: Exclude<StepResult, { tensor: RawTensor }>,
-): unknown {
+function toStepValue({ type }: OutputParameter, result: StepValues): unknown {
+  const { step, rows } = result
   if (step === 'ctc' && type === 'list') return rows
-  const values = step === 'ctc' ? rows.map(({ text }) => text) : rows
+  const values = step === 'ctc' ? result.rows.map(({ text }) => text) : rows
   if (values.length === 1) return values[0]
   return step === 'ctc' ? { data: values, shape: [values.length] } : values
 }

@@ -4,6 +4,7 @@ import type { Implementation, PredictorEntry, TextLayout } from '../catalog/sche
 import type { Files } from '../engine/engine.ts'
 import { ARRAYS, type ElementType } from '../values/elements.ts'
 import { throwInvalidInput, throwPredictorUnusable } from '../values/input-errors.ts'
+import { createLocator, type Locate } from './located-tokens.ts'
 import type { RawTensor } from './tensor.ts'
 
 /** Largest number of tokens of a call, with every text padded to the longest. */
@@ -14,6 +15,14 @@ export interface TokenRow {
   ids: readonly number[]
   /** For each token, 1 if it belongs to the second text of a pair, else 0. */
   types: readonly number[]
+  /** For each token, its place in its text; `null` for one around the texts. Absent if not wanted. */
+  places?: readonly (TokenPlace | null)[]
+}
+
+/** Place of a token: the first or the second text, and the number among the tokens of it. */
+interface TokenPlace {
+  text: 0 | 1
+  index: number
 }
 
 /** What the tokenizer returns, whose own type says that types are always there. */
@@ -33,8 +42,19 @@ interface TokenizeOptions {
 /** Function that returns the tokens of a text. */
 export type Tokenize = (text: string, options?: TokenizeOptions) => TokenRow
 
+/** Tokenizer of texts. */
+export interface TextTokenizer {
+  tokenize: Tokenize
+  /** Returns the places of the tokens of a text, without those around it. */
+  locate: Locate
+  /** Returns the text of tokens. `isPlain` leaves out special tokens. */
+  decode(ids: readonly number[], isPlain: boolean): string
+  /** Returns the token of that name; `undefined` if there is none. */
+  idOf(token: string): number | undefined
+}
+
 /** Tokenizers by the names of their resources. */
-export type Tokenizers = ReadonlyMap<string, Tokenize>
+export type Tokenizers = ReadonlyMap<string, TextTokenizer>
 
 /** Loads the tokenizers of the bindings. Rejects with `unavailable` if one cannot be used. */
 export async function openTokenizers(
@@ -43,27 +63,15 @@ export async function openTokenizers(
   files: Files,
 ): Promise<Tokenizers> {
   const names = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
-  const opened = [...new Set(names)].map(async (name): Promise<[string, Tokenize]> => {
+  const opened = [...new Set(names)].map(async (name): Promise<[string, TextTokenizer]> => {
     const fail = (why: string, cause?: unknown) =>
       throwPredictorUnusable(tag, `resources.${name}`, why, cause)
     const config = files.get(name.replace(/[^/]*$/, 'tokenizer_config.json'))
     const file = files.get(name) ?? fail('the file is missing.')
     try {
-      const own = JSON.parse(await file.text())
-      const tokenizer = new Tokenizer(own, JSON.parse((await config?.text()) ?? '{}'))
-      return [
-        name,
-        (text, { pair, isPlain = false } = {}) => {
-          const { ids, token_type_ids: types }: Partial<Encoded> & Pick<Encoded, 'ids'> =
-            tokenizer.encode(text, {
-              text_pair: pair ?? null,
-              add_special_tokens: !isPlain,
-              return_token_type_ids: true,
-            })
-          // Without a template of special tokens, the tokenizer returns no types.
-          return { ids, types: types ?? ids.map(() => 0) }
-        },
-      ]
+      const own: unknown = JSON.parse(await file.text())
+      const settings = JSON.parse((await config?.text()) ?? '{}') as object
+      return [name, createTextTokenizer(own as object, settings)]
     } catch (cause) {
       return fail(`not a tokenizer (${String(cause)}).`, cause)
     }
@@ -71,10 +79,35 @@ export async function openTokenizers(
   return new Map(await Promise.all(opened))
 }
 
+/** Creates a tokenizer of the contents of its files. */
+export function createTextTokenizer(own: object, settings: object): TextTokenizer {
+  const tokenizer = new Tokenizer(own, settings)
+  const added = new Map(
+    Array.from(tokenizer.get_added_tokens_decoder(), ([id, { content }]) => [content, id]),
+  )
+  return {
+    tokenize(text, { pair, isPlain = false } = {}) {
+      const { ids, token_type_ids: types }: Partial<Encoded> & Pick<Encoded, 'ids'> =
+        tokenizer.encode(text, {
+          text_pair: pair ?? null,
+          add_special_tokens: !isPlain,
+          return_token_type_ids: true,
+        })
+      // Without a template of special tokens, the tokenizer returns no types.
+      return { ids, types: types ?? ids.map(() => 0) }
+    },
+    locate: createLocator(own, tokenizer),
+    decode: (ids, isPlain) => tokenizer.decode([...ids], { skip_special_tokens: isPlain }),
+    idOf: (token) => added.get(token) ?? tokenizer.token_to_id(token),
+  }
+}
+
 /** Encoding of a text parameter. */
 export interface TextTensorSpec {
   layout: TextLayout
-  tokenize: Tokenize
+  tokenizer: TextTokenizer
+  /** `true` if steps need the places of tokens. Default: false. */
+  isLocated?: boolean
 }
 
 /** Characters per token beyond which the beginning of a text that is cut is tokenized first. */
@@ -110,11 +143,34 @@ export function tokenizeText(
   return cutTokens(row, text, spec, { cut, pair })
 }
 
-function readTokens(text: string, { tokenize }: TextTensorSpec, path: string, pair?: string) {
-  const row = tokenize(text, { pair })
+function readTokens(text: string, spec: TextTensorSpec, path: string, pair?: string): TokenRow {
+  const { tokenizer, isLocated } = spec
+  const row = tokenizer.tokenize(text, { pair })
   if (row.ids.some((id) => id === undefined))
     throwInvalidInput(path, 'the tokenizer has no token for some of the text.')
-  return row
+  if (!isLocated) return row
+  const spans = findTexts(row.ids, text, pair, tokenizer)
+  const places = row.ids.map((_, at): TokenPlace | null => {
+    const own = spans.findIndex(({ start, length }) => at >= start && at < start + length)
+    return own < 0 ? null : { text: own === 0 ? 0 : 1, index: at - (spans[own]?.start ?? 0) }
+  })
+  return { ...row, places }
+}
+
+/** Returns where the tokens of one or two texts are among those with special tokens around them. */
+function findTexts(
+  ids: readonly number[],
+  text: string,
+  pair: string | undefined,
+  { tokenize }: TextTokenizer,
+): { start: number; length: number }[] {
+  let from = 0
+  return [text, ...(pair === undefined ? [] : [pair])].map((one) => {
+    const body = tokenize(one, { isPlain: true }).ids
+    const start = findTokens(ids, body, from)
+    from = start + body.length
+    return { start, length: body.length }
+  })
 }
 
 /**
@@ -122,35 +178,53 @@ function readTokens(text: string, { tokenize }: TextTensorSpec, path: string, pa
  * is cut first, then both to the same length.
  */
 function cutTokens(
-  { ids, types }: TokenRow,
+  row: TokenRow,
   text: string,
-  { layout: { most }, tokenize }: TextTensorSpec,
+  { layout: { most }, tokenizer }: TextTensorSpec,
   { cut, pair }: { cut: 'start' | 'end'; pair?: string | undefined },
 ): TokenRow {
-  const plain = { isPlain: true }
-  const bodies = [
-    tokenize(text, plain).ids,
-    ...(pair === undefined ? [] : [tokenize(pair, plain).ids]),
-  ]
-  let from = 0
-  const spans = bodies.map((body) => {
-    const start = findTokens(ids, body, from)
-    from = start + body.length
-    return { start, length: body.length }
-  })
-  const around = ids.length - bodies.reduce((sum, { length }) => sum + length, 0)
+  const spans = findTexts(row.ids, text, pair, tokenizer)
+  const around = row.ids.length - spans.reduce((sum, { length }) => sum + length, 0)
   const kept = shareTokens(
-    bodies.map(({ length }) => length),
+    spans.map(({ length }) => length),
     Math.max(0, most - around),
   )
-  const isKept = (at: number): boolean =>
+  return keepTokens(row, (at) =>
     spans.every(({ start, length }, index) => {
       const place = at - start
       const count = kept[index] ?? 0
       if (place < 0 || place >= length) return true
       return cut === 'end' ? place < count : place >= length - count
+    }),
+  )
+}
+
+/** Returns the row with some of its tokens. */
+function keepTokens({ ids, types, places }: TokenRow, isKept: (at: number) => boolean): TokenRow {
+  const keep = <T>(list: readonly T[]): T[] => list.filter((_, at) => isKept(at))
+  return { ids: keep(ids), types: keep(types), ...(places && { places: keep(places) }) }
+}
+
+/** Divides a pair into rows of at most `most` tokens, which share `overlap` tokens of the second text. */
+function divideTokens(
+  row: TokenRow,
+  { most }: TextLayout,
+  overlap: number,
+  path: string,
+): TokenRow[] {
+  const second = row.places?.filter((place) => place?.text === 1).length ?? 0
+  const room = most - (row.ids.length - second)
+  if (second <= room) return [row]
+  if (room <= overlap)
+    throwInvalidInput(path, `is too long: it leaves ${room} of ${most} tokens for the second text.`)
+  const count = Math.ceil((second - room) / (room - overlap)) + 1
+  return Array.from({ length: count }, (_, window) => {
+    const from = window * (room - overlap)
+    return keepTokens(row, (at) => {
+      const place = row.places?.[at]
+      return place?.text !== 1 || (place.index >= from && place.index < from + room)
     })
-  return { ids: ids.filter((_, at) => isKept(at)), types: types.filter((_, at) => isKept(at)) }
+  })
 }
 
 /** Returns the place of consecutive tokens among others, at `from` or after it. */
@@ -173,34 +247,36 @@ function shareTokens(lengths: readonly number[], total: number): number[] {
 }
 
 /**
- * Encodes texts as the tensor of tokens, with the mask and the token types, by tensor name. `pairs`
- * has the second text of each.
+ * Tokenizes texts. `pairs` has the second text of each. Throws `invalid_request` that names `path` if a
+ * text is too long.
  */
-export function encodeText(
+export function tokenizeAll(
   texts: readonly string[],
-  tensor: string,
-  type: ElementType,
   spec: TextTensorSpec,
   path: string,
   pairs: readonly string[] | null = null,
-): Map<string, RawTensor> {
+): TokenRow[] {
   if (texts.length === 0) throwInvalidInput(path, 'must have at least one text.')
+  const { most: maxTokens, pair: second, overlap } = spec.layout
   if (pairs && pairs.length !== texts.length) {
     const what = `has ${pairs.length} texts, but there are ${texts.length} first ones.`
-    throwInvalidInput(`inputs.${spec.layout.pair}`, what)
+    throwInvalidInput(`inputs.${second}`, what)
   }
-  const { most: maxTokens } = spec.layout
-  const rows = texts.map((text, index) => {
+  if (overlap !== undefined) {
+    if (texts.length > 1) throwInvalidInput(path, 'must be one text.')
+    const row = tokenizeText(texts[0] ?? '', spec, path, { pair: pairs?.[0], cut: null })
+    return divideTokens(row, spec.layout, overlap, path)
+  }
+  return texts.map((text, index) => {
     const at = texts.length > 1 ? `${path}[${index}]` : path
     const row = tokenizeText(text, spec, at, { pair: pairs?.[index] })
     const what = `the text has ${row.ids.length} tokens, but the maximum is ${maxTokens}.`
     if (row.ids.length > maxTokens) throwInvalidInput(at, `${what} Shorten it.`)
     return row
   })
-  return encodeTokens(rows, tensor, type, spec, path)
 }
 
-/** Encodes tokenized texts, like {@link encodeText}. */
+/** Encodes tokenized texts as the tensor of tokens, with the mask and the token types, by tensor name. */
 export function encodeTokens(
   rows: readonly TokenRow[],
   tensor: string,
@@ -208,12 +284,13 @@ export function encodeTokens(
   { layout }: TextTensorSpec,
   path: string,
 ): Map<string, RawTensor> {
-  const length = rows.reduce((longest, { ids }) => Math.max(longest, ids.length), 1)
+  const least = layout.length ?? 1
+  const length = rows.reduce((longest, { ids }) => Math.max(longest, ids.length), least)
   if (rows.length * length > MAX_CALL_TOKENS) {
     const what = `${rows.length} texts of up to ${length} tokens are more than ${MAX_CALL_TOKENS}`
     throwInvalidInput(path, `${what} tokens. Send fewer texts at once.`)
   }
-  if (!layout.mask && rows.some(({ ids }) => ids.length !== length))
+  if (!layout.mask && layout.length === undefined && rows.some(({ ids }) => ids.length !== length))
     throwInvalidInput(path, 'the model takes texts of equal length only; send them one by one.')
 
   const tensors = new Map<string, RawTensor>()

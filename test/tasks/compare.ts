@@ -12,6 +12,27 @@ export type Case =
   | { query: string; documents: readonly string[]; scores: readonly number[] }
   | { input: string; labels: readonly Label[] }
   | { file: string; labels: readonly Label[] }
+  | { inputs: object; entities: readonly Entity[] }
+  | { inputs: object; file?: string; ranked: readonly Label[] }
+  | { inputs: object; answer: Answer }
+  | { inputs: object; tokens: Fillings | readonly Fillings[] }
+
+interface Entity {
+  entity: string
+  score: number
+  start: number
+  end: number
+}
+
+interface Answer {
+  answer: string
+  score: number
+  start: number
+  end: number
+}
+
+/** Tokens for a masked one, as Python names them. */
+type Fillings = readonly { score: number; token: number; token_str: string; sequence: string }[]
 
 /** The content of `reference.json`. */
 export interface Reference {
@@ -49,6 +70,30 @@ export function compareCase(one: Case, answer: unknown): Comparison {
     )
     return judge(Math.max(...differences), TOLERANCE, isSorted ? null : 'not sorted')
   }
+  if ('ranked' in one) {
+    const { labels } = answer as { labels: readonly Label[] }
+    return compareLists(one.ranked, labels, ({ label }) => label)
+  }
+  if ('entities' in one) {
+    const { entities } = answer as { entities: readonly Entity[] }
+    return compareLists(one.entities, entities, ({ entity, start, end }) =>
+      [entity, start, end].join(' '),
+    )
+  }
+  if ('answer' in one) {
+    const own = (answer as { answer: Answer }).answer
+    return compareLists([one.answer], [own], ({ answer: text, start, end }) =>
+      [text, start, end].join(' '),
+    )
+  }
+  if ('tokens' in one) {
+    const { tokens } = answer as { tokens: readonly unknown[] }
+    const own = tokens.flat() as { score: number; token: number; text: string; sequence: string }[]
+    const renamed = own.map(({ text, ...others }) => ({ ...others, token_str: text }))
+    return compareLists(one.tokens.flat(), renamed, ({ token, token_str, sequence }) =>
+      [token, token_str, sequence].join('|'),
+    )
+  }
   const { labels } = answer as { labels: Label[] }
   const scores = new Map(labels.map(({ label, score }) => [label, score]))
   const differences = one.labels.map(({ label, score }) =>
@@ -57,6 +102,27 @@ export function compareCase(one: Case, answer: unknown): Comparison {
   const best = labels[0]?.label === one.labels[0]?.label
   const fault = best ? null : `${labels[0]?.label} instead of ${one.labels[0]?.label}`
   return judge(Math.max(...differences), TOLERANCE, fault)
+}
+
+/** Compares lists in their order by what `name` returns, and by their scores. */
+function compareLists<Item extends { score: number }>(
+  expected: readonly Item[],
+  own: readonly Item[],
+  name: (item: Item) => string,
+): Comparison {
+  const differences = expected.map(({ score }, at) => Math.abs(score - (own[at]?.score ?? NaN)))
+  const at = expected.findIndex((item, index) => {
+    const other = own[index]
+    return !other || name(other) !== name(item)
+  })
+  const other = at < 0 ? undefined : own[at]
+  const fault =
+    at >= 0
+      ? `${other && name(other)} instead of ${name(expected[at] as Item)}`
+      : own.length === expected.length
+        ? null
+        : `${own.length} instead of ${expected.length}`
+  return judge(Math.max(0, ...differences), TOLERANCE, fault)
 }
 
 const judge = (difference: number, tolerance: number, fault: string | null): Comparison => ({

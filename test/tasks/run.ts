@@ -62,19 +62,21 @@ interface InPage {
   server: { predict(tag: string, inputs: object): Promise<{ outputs: Record<string, unknown> }> }
 }
 
-/** Value of an input: a text, or a data URL of a file. */
-type Value = { text: string } | { url: string }
+/** Data URL of a file, and the input that takes it. */
+interface FileInput {
+  input: string
+  url: string
+}
 
 /** Resolves with the outputs of a prediction. A file is passed as the page would read it. */
-const predict = (page: Page, tag: string, input: string, value: Value): Promise<unknown> =>
+const predict = (page: Page, tag: string, inputs: object, file?: FileInput): Promise<unknown> =>
   page.evaluate(
-    async ([name, parameter, given]) => {
-      const read = async (url: string) => (await fetch(url)).blob()
+    async ([name, given, one]) => {
       const { server } = globalThis as unknown as InPage
-      const own = 'url' in given ? await read(given.url) : given.text
-      return (await server.predict(name, { [parameter]: own, top_k: 100 })).outputs
+      const read = one && { [one.input]: await (await fetch(one.url)).blob() }
+      return (await server.predict(name, { ...given, ...read })).outputs
     },
-    [tag, input, value] as const,
+    [tag, inputs, file] as const,
   )
 
 /** Returns a file as a data URL. */
@@ -85,7 +87,7 @@ function toUrl(path: string): string {
 
 /** Returns the name of the input that takes the files of a task. */
 const inputOf = (task: string): string =>
-  task === 'image-classification' ? 'pixel_values' : 'input_values'
+  task.startsWith('audio') ? 'input_values' : 'pixel_values'
 
 async function post(page: Page, path: string, body: object): Promise<unknown> {
   const { text } = await fetchIn(page, path, body)
@@ -102,11 +104,11 @@ function ask(page: Page, dir: string, model: Model, one: Case): Promise<unknown>
     const { query, documents } = one
     return post(page, '/v1/rerank', { model: tag, query, documents })
   }
-  if ('file' in one) {
-    const url = toUrl(join(dir, '.inputs', one.file))
-    return predict(page, tag, inputOf(reference.task), { url })
-  }
-  return predict(page, tag, 'text', { text: one.input })
+  const inputs = 'inputs' in one ? one.inputs : { top_k: 100 }
+  const file = 'file' in one ? one.file : undefined
+  const input = inputOf(reference.task)
+  const own = file === undefined ? undefined : { input, url: toUrl(join(dir, '.inputs', file)) }
+  return predict(page, tag, 'input' in one ? { ...inputs, text: one.input } : inputs, own)
 }
 
 async function main({ dir, device, models, isBuilt }: Arguments): Promise<boolean> {

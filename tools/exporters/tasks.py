@@ -34,6 +34,21 @@ TEXTS = [
 PAIRS = [
     ("How is a list sorted?", text) for text in [*TEXTS[:3], TEXTS[3], "sorted() returns a new list."]
 ]
+ENTITY_TEXTS = [
+    "Guido van Rossum wrote the first version in Amsterdam, near the North Sea.",
+    "  Ünïcödé names such as Ångström's \u00b5-law are words, too; so is 3.14.",
+    "A very long identifier, like unbelievablylongname_of_a_function(), has many tokens.",
+]
+CONTEXT = (
+    "The list is sorted by its method sort. The function sorted returns a new list instead. "
+    "A tuple cannot be changed, but a Ünïcödé string is compared letter by letter, as words are. "
+)
+QUESTIONS = [
+    ("What returns a new list?", CONTEXT),
+    ("How is a string compared?", CONTEXT),
+    ("Which method sorts?", CONTEXT * 14),
+]
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
 LABELS = ["calm", "glad", "angry", "sad", "neutral", "afraid", "surprised"]
 
 
@@ -200,6 +215,75 @@ def reranker(kind):
     return make
 
 
+def inference(kind):
+    def make(folder):
+        names = dict(enumerate(["contradiction", "neutral", "entailment"]))
+        ids = {name: index for index, name in names.items()}
+        text_model(kind, "ForSequenceClassification", folder, num_labels=3, id2label=names, label2id=ids)
+        return "text-classification", "zero-shot-classification"
+
+    return make
+
+
+def image_labels(kind):
+    def make(folder):
+        torch.manual_seed(7)
+        # As their own tokenizers do, it makes no types, and for SigLIP no mask.
+        names = ["input_ids"] if kind == "Siglip" else ["input_ids", "attention_mask"]
+        tokenizer = transformers.PreTrainedTokenizerFast(
+            tokenizer_object=train_bert(folder, 64).backend_tokenizer,
+            model_max_length=64,
+            pad_token="[PAD]",
+            model_input_names=names,
+        )
+        tokenizer.save_pretrained(folder)
+        size = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
+        text = dict(**size, vocab_size=len(tokenizer), max_position_embeddings=64, pad_token_id=0)
+        text.update(bos_token_id=2, eos_token_id=3)
+        config = getattr(transformers, f"{kind}Config")(
+            text_config=text, vision_config=dict(**size, image_size=32, patch_size=8)
+        )
+        model = getattr(transformers, f"{kind}Model")(config).eval()
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if parameter.dim() > 1:
+                    parameter.copy_(torch.randn_like(parameter) * 0.2)
+        model.save_pretrained(folder)
+        sizes = dict(size=dict(height=32, width=32)) if kind == "Siglip" else dict(
+            size=dict(shortest_edge=32), crop_size=dict(height=32, width=32)
+        )
+        getattr(transformers, f"{kind}ImageProcessor")(**sizes).save_pretrained(folder)
+        return "zero-shot-image-classification", "zero-shot-image-classification"
+
+    return make
+
+
+def entities(kind):
+    def make(folder):
+        names = dict(enumerate(TAGS))
+        ids = {name: index for index, name in names.items()}
+        text_model(kind, "ForTokenClassification", folder, num_labels=6, id2label=names, label2id=ids)
+        return "token-classification", "token-classification"
+
+    return make
+
+
+def answers(kind):
+    def make(folder):
+        text_model(kind, "ForQuestionAnswering", folder, limit=512)
+        return "question-answering", "question-answering"
+
+    return make
+
+
+def masked(kind):
+    def make(folder):
+        text_model(kind, "ForMaskedLM", folder)
+        return "fill-mask", "fill-mask"
+
+    return make
+
+
 def image_classifier(kind, processor, **config):
     def make(folder):
         torch.manual_seed(7)
@@ -248,6 +332,16 @@ MAKERS = {
     "distilbert-two": classifier("DistilBert", 2),
     "bert-rerank": reranker("Bert"),
     "roberta-rerank": reranker("XLMRoberta"),
+    "bert-inference": inference("Bert"),
+    "roberta-inference": inference("Roberta"),
+    "clip": image_labels("CLIP"),
+    "siglip": image_labels("Siglip"),
+    "bert-entities": entities("Bert"),
+    "roberta-entities": entities("Roberta"),
+    "bert-answers": answers("Bert"),
+    "roberta-answers": answers("Roberta"),
+    "bert-mask": masked("Bert"),
+    "roberta-mask": masked("Roberta"),
     "vit": image_classifier("ViT", transformers.ViTImageProcessor(size=dict(height=32, width=32)), image_size=32, patch_size=8, **VIT),
     "resnet": image_classifier("ResNet", transformers.ConvNextImageProcessor(size=dict(shortest_edge=64), crop_pct=0.875), **RESNET),
     "mobilenet": image_classifier(
@@ -289,6 +383,11 @@ MAKERS = {
 }
 
 
+def units(text, place):
+    """Returns a place in a text as JavaScript counts: characters beyond 16 bits are two."""
+    return len(text[:place].encode("utf-16-le")) // 2
+
+
 def embed(source):
     from sentence_transformers import SentenceTransformer
 
@@ -324,6 +423,60 @@ def cases_of(task, source, inputs):
     run = transformers.pipeline(task, model=str(source), device="cpu")
     if task == "text-classification":
         return [{"input": text, "labels": run(text, top_k=None, truncation=True)} for text in TEXTS]
+    if task == "zero-shot-classification":
+        names = ["a list", "numbers", "strings of text"]
+        ways = [dict(), dict(multi_label=True), dict(hypothesis_template="It is about {}, surely.")]
+        return [
+            {
+                "inputs": {"text": text, "candidate_labels": names, **way},
+                "ranked": [
+                    {"label": label, "score": score}
+                    for one in [run(text, names, **way)]
+                    for label, score in zip(one["labels"], one["scores"])
+                ],
+            }
+            for text in TEXTS[:3]
+            for way in ways
+        ]
+    if task == "zero-shot-image-classification":
+        names = ["a red circle", "a wave", "the sea, at night"]
+        return [
+            {
+                "file": name,
+                "inputs": {"candidate_labels": names},
+                "ranked": run(Image.open(inputs / name), candidate_labels=names),
+            }
+            for name in pictures(inputs)
+        ]
+    if task == "token-classification":
+        return [
+            {
+                "inputs": {"text": text, "aggregation_strategy": mode},
+                "entities": [
+                    {
+                        "entity": one["entity"] if mode == "none" else one["entity_group"],
+                        "score": float(one["score"]),
+                        "start": units(text, one["start"]),
+                        "end": units(text, one["end"]),
+                    }
+                    for one in run(text, aggregation_strategy=mode)
+                ],
+            }
+            for text in [*ENTITY_TEXTS, TEXTS[3]]
+            for mode in ["none", "simple", "first", "average", "max"]
+        ]
+    if task == "question-answering":
+        return [
+            {
+                "inputs": {"question": question, "context": context},
+                "answer": run(question=question, context=context),
+            }
+            for question, context in QUESTIONS
+        ]
+    if task == "fill-mask":
+        mask = run.tokenizer.mask_token
+        texts = [f"The {mask} of the list is a string.", f"An {mask} is raised if the {mask} is not bound."]
+        return [{"inputs": {"text": text, "top_k": 4}, "tokens": run(text, top_k=4)} for text in texts]
     if task == "image-classification":
         names = pictures(inputs)
         return [{"file": name, "labels": run(Image.open(inputs / name), top_k=5)} for name in names]

@@ -43,7 +43,7 @@ const BINDING_OPTIONS = {
   output: repeated('[<name>=]<out>', 'Declare only this output, and rename it; may be repeated'),
   step: repeated(
     '<out>=<step>',
-    'Apply softmax, sigmoid, top-k, ctc, mask, pool or normalize; may be repeated',
+    'Apply softmax, sigmoid, top-k, ctc, mask, pool, normalize, zero-shot, entities, span or fill-mask; may be repeated',
   ),
   labels: repeated(
     '<out>=<file>',
@@ -219,6 +219,17 @@ const SETTINGS: Readonly<Record<StepWish['step'], Readonly<Record<string, RegExp
   mask: { threshold: /^-?\d+(\.\d+)?$/ },
   pool: { by: /^(mean|first|last|max|mean-sqrt)$/ },
   normalize: {},
+  entities: { by: /^(none|simple|first|average|max)$/ },
+  span: { end: /^.+$/, longest: /^[1-9]\d{0,8}$/ },
+  'zero-shot': { entailment: /^\d{1,9}$/ },
+  'fill-mask': { mask: /^.+$/, count: /^[1-9]\d{0,8}$/ },
+}
+
+/** Settings that a step needs, with an example. */
+const NEEDED: Partial<Record<StepWish['step'], readonly [key: string, example: string]>> = {
+  pool: ['by', 'pool,by=mean'],
+  span: ['end', 'span,end=end_logits'],
+  'fill-mask': ['mask', 'fill-mask,mask=[MASK]'],
 }
 
 const STEPS = Object.keys(SETTINGS) as StepWish['step'][]
@@ -246,8 +257,9 @@ function parseStep(text: string): StepWish {
     const wanted = form ? 'has an invalid value' : `is unknown: ${step} takes ${names}`
     throw createUsageError(`--step ${text}: ${setting} ${wanted}`)
   })
-  if (step === 'pool' && parsed.length === 0)
-    throw createUsageError('--step takes a vector for pool, such as y=pool,by=mean')
+  const [needed, example] = NEEDED[step] ?? []
+  if (needed !== undefined && !parsed.some(([key]) => key === needed))
+    throw createUsageError(`--step takes \`${needed}\` for ${step}, such as y=${example}`)
   return { step, ...Object.fromEntries(parsed) } as StepWish
 }
 

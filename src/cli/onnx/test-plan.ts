@@ -9,8 +9,9 @@ import { refuse } from '../../draft/refuse.ts'
 import { isSampleRate } from '../../draft/wishes.ts'
 import { InoriginError } from '../../error.ts'
 import { bindSignature } from '../../predictor/bind.ts'
+import type { TextTokenizer } from '../../predictor/text.ts'
 import { getLabelsSource, readMetadata, readNames, toLabelsKey } from '../../predictor/labels.ts'
-import { applySteps, type OpenStep } from '../../predictor/steps.ts'
+import { applySteps, isAlone, type OpenStep } from '../../predictor/steps.ts'
 import { toImageShape } from '../../predictor/image-tensor.ts'
 import { fitsShape, isFixedLength } from '../../predictor/tensor.ts'
 import { ARRAYS, countElements } from '../../values/elements.ts'
@@ -423,8 +424,7 @@ async function checkSteps(
       }),
     )
     const shape = shapes.get(tensor)
-    // A mask is an image of the page, and fits any shape of one.
-    const numeric = open.filter(({ step }) => step.step !== 'mask')
+    const numeric = open.filter(({ step }) => isAlone(step))
     if (!shape || numeric.length === 0) continue
     const zeros = new Float32Array(countElements(shape))
     applySteps({ type: 'float32', data: zeros, shape }, numeric, (why) => {
@@ -444,7 +444,10 @@ async function readLabels(name: string, source: Labels, root: ModelRoot, items: 
       readMetadata(new Blob([(await readInside(root, graph)) as BlobPart]), key),
   })
   if (names) return names
-  const what = 'file' in source ? source.file : 'the metadata of the model'
+  const what =
+    'file' in source
+      ? source.file
+      : `the metadata${'metadata' in source ? ` ${source.metadata}` : ''} of the model`
   throw refuse(`--labels ${name}: ${what} has no labels.`, 'Name another file or key.')
 }
 
@@ -459,7 +462,13 @@ function checkBindings(
 ): void {
   const all = Object.values(bindings)
   const names = all.flatMap(({ text }) => text?.tokenizer ?? [])
-  const tokenizers = new Map(names.map((name) => [name, () => ({ ids: [], types: [] })]))
+  const tokenizer: TextTokenizer = {
+    tokenize: () => ({ ids: [], types: [] }),
+    locate: () => [],
+    decode: () => '',
+    idOf: () => undefined,
+  }
+  const tokenizers = new Map(names.map((name) => [name, tokenizer]))
   const sources = all.flatMap(({ steps = [] }) => steps.map(getLabelsSource))
   const labels = new Map(sources.flatMap((one) => (one ? [[toLabelsKey(one), []]] : [])))
   const runs = { id: 'wasm', engine: 'onnx', device: 'wasm' } as const

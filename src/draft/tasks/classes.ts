@@ -4,6 +4,7 @@ import { isObject } from '../../values/objects.ts'
 import type { OnnxModel } from '../model.ts'
 import { architectureOf, type Config, positive, type TaskFiles } from './files.ts'
 import { type TaskDraft, withOutput } from './task-draft.ts'
+import { findEntailment, withCandidates } from './zero-shot.ts'
 
 const CLASSIFIER = /For(Sequence|Image|Audio)Classification(WithTeacher)?$/
 
@@ -43,6 +44,8 @@ export function draftClasses(
     )
     return { ...drafted, rerank: { input: 'text', output: 'score' } }
   }
+  const entailment = isText ? findEntailment(labels) : undefined
+  const zeroShot = entailment === undefined ? null : withCandidates(paired, entailment)
   const count = Math.min(DEFAULT_COUNT, labels.length)
   const best: Step = {
     step: 'top-k',
@@ -51,9 +54,9 @@ export function draftClasses(
     labels: toLabels(labels, config),
   }
   const drafted = withOutput(
-    paired,
+    zeroShot?.draft ?? paired,
     { name: 'labels', type: 'list', description: 'The best classes with their scores.' },
-    { tensor: 'logits', steps: [...scores, best] },
+    { tensor: 'logits', steps: [...(zeroShot ? [zeroShot.step] : []), ...scores, best] },
   )
   drafted.signature.inputs.push({
     name: TOP_K,
@@ -67,7 +70,7 @@ export function draftClasses(
 }
 
 /** Returns where the names of the classes are: in `config.json`, unless it lacks some of them. */
-function toLabels(names: readonly string[], config: Config): Labels {
+export function toLabels(names: readonly string[], config: Config): Labels {
   const named = isObject(config['id2label']) ? config['id2label'] : {}
   const isWhole =
     Object.keys(named).length === names.length && names.every((name, at) => named[at] === name)
@@ -75,7 +78,7 @@ function toLabels(names: readonly string[], config: Config): Labels {
 }
 
 /** Returns the names of the classes in order. Those without one are named as transformers does. */
-function listLabels({ config }: TaskFiles, classes: number | undefined): string[] {
+export function listLabels({ config }: TaskFiles, classes: number | undefined): string[] {
   const named = isObject(config['id2label']) ? config['id2label'] : {}
   const indices = Object.keys(named).map(Number).filter(Number.isInteger)
   const stated = indices.length > 0 ? Math.max(...indices) + 1 : positive(config['num_labels'])

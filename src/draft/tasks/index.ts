@@ -7,6 +7,8 @@ import type { TaskFiles } from './files.ts'
 import { draftImages } from './images.ts'
 import { draftSounds } from './sounds.ts'
 import type { TaskDraft } from './task-draft.ts'
+import { draftTokens } from './tokens.ts'
+import { draftImageLabels } from './zero-shot.ts'
 
 /** Returns the draft of the task that the files of a folder tell. Throws `invalid_request`. */
 export function draftTask(
@@ -16,5 +18,11 @@ export function draftTask(
   keep: KeepTensor,
 ): TaskDraft {
   const prepared = draftSounds(draftImages(draft, model, files, keep), model, files, keep)
-  return draftEmbeddings(prepared, model, files) ?? draftClasses(prepared, model, files) ?? prepared
+  return (
+    draftEmbeddings(prepared, model, files) ??
+    draftClasses(prepared, model, files) ??
+    draftTokens(prepared, model, files) ??
+    draftImageLabels(prepared, model, files) ??
+    prepared
+  )
 }

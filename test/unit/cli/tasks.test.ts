@@ -199,6 +199,28 @@ describe('A classifier of texts', () => {
     expect(binding('labels')?.steps).toEqual([...steps, top])
   })
 
+  test('with a class for entailment takes labels, too', async () => {
+    const names = ['contradiction', 'neutral', 'entailment']
+    const { entry, binding } = await addFolder({
+      ...encoder(classes(names)),
+      'm/model.onnx': scorer(3),
+    })
+    expect(entry.signature.inputs.map(({ name }) => name)).toEqual([
+      'text',
+      'text_pair',
+      'candidate_labels',
+      'hypothesis_template',
+      'multi_label',
+      'top_k',
+    ])
+    expect(binding('labels')?.steps?.map(({ step }) => step)).toEqual([
+      'zero-shot',
+      'softmax',
+      'top-k',
+    ])
+    expect(binding('labels')?.steps?.[0]).toMatchObject({ entailment: 2 })
+  })
+
   test('of one class scores pairs', async () => {
     const { entry, binding } = await addFolder({
       ...encoder(classes(['LABEL_0'])),
@@ -243,6 +265,64 @@ test('A classifier of images is prepared as its processor says, whatever lengths
   ])
   expect(notes).toEqual([])
   expect(printed).toContain('pixel_values: document.images[0]')
+})
+
+test.each([
+  ['clip', 'softmax', {}, {}],
+  ['siglip', 'sigmoid', { length: 64, pad: 1 }, {}],
+  ['siglip', 'sigmoid', { length: 64, pad: 0 }, { pad_token_id: 0 }],
+])('An image is compared with labels by %s: %s, %j', async (kind, step, layout, text) => {
+  const graph: Graph = {
+    inputs: [
+      ...TOKENS.slice(0, 1),
+      toPort('pixel_values float32 batch_size,num_channels,height,width'),
+    ],
+    outputs: [toPort('logits_per_image float32 image_batch,text_batch')],
+    nodes: [
+      { type: 'Cast', inputs: ['input_ids'], outputs: ['floats'], attributes: { to: 1 } },
+      {
+        type: 'ReduceSum',
+        inputs: ['floats', 'axes'],
+        outputs: ['sums'],
+        attributes: { keepdims: 0 },
+      },
+      {
+        type: 'ReduceSum',
+        inputs: ['pixel_values'],
+        outputs: ['all'],
+        attributes: { keepdims: 0 },
+      },
+      { type: 'Add', inputs: ['sums', 'all'], outputs: ['scores'] },
+      { type: 'Unsqueeze', inputs: ['scores', 'first'], outputs: ['logits_per_image'] },
+    ],
+    weights: [
+      weight('axes', [1], { integers: [1] }, 'int64'),
+      weight('first', [1], { integers: [0] }, 'int64'),
+    ],
+  }
+  const { entry, binding } = await addFolder({
+    'm/config.json': json({
+      model_type: kind,
+      text_config: { max_position_embeddings: 64, ...text },
+    }),
+    'm/tokenizer.json': TOKENIZER,
+    'm/preprocessor_config.json': json({
+      image_processor_type: 'CLIPImageProcessor',
+      size: { shortest_edge: 32 },
+      crop_size: { height: 32, width: 32 },
+    }),
+    'm/model.onnx': graph,
+  })
+  expect(entry.signature.inputs.map(({ name, type }) => `${name} ${type}`)).toEqual([
+    'pixel_values image',
+    'candidate_labels list',
+    'hypothesis_template string',
+  ])
+  expect(binding('labels')?.steps).toEqual([{ step }, { step: 'zero-shot' }])
+  expect(binding('candidate_labels')?.text).toMatchObject({
+    template: 'hypothesis_template',
+    ...layout,
+  })
 })
 
 test('A classifier of sounds hears samples as its processor says', async () => {
@@ -355,4 +435,73 @@ test('Keys and values of a cache are no images', async () => {
   const folder = freshFolder({ 'm.onnx': graph })
   const { entry } = await addIn(folder, 'm.onnx')
   expect(entry).toMatchObject({ signature: { inputs: [{ type: 'float32' }] } })
+})
+
+describe('A model of tokens', () => {
+  const logits = (count: number): Graph => ({
+    ...ENCODER,
+    outputs: [toPort(`logits float32 batch,tokens,${count}`)],
+    nodes: [
+      ...ENCODER.nodes.slice(0, 3),
+      {
+        type: 'Concat',
+        inputs: Array<string>(count).fill('column'),
+        outputs: ['logits'],
+        attributes: { axis: 2 },
+      },
+    ],
+  })
+  const names = (entry: PredictorEntry, side: 'inputs' | 'outputs') =>
+    entry.signature[side].map(({ name, type }) => `${name} ${type}`)
+
+  test('has entities of a text, joined as a prediction asks', async () => {
+    const config = encoder(
+      classes(['O', 'B-LOC', 'I-LOC'], { architectures: ['BertForTokenClassification'] }),
+    )
+    const { entry, binding } = await addFolder({ ...config, 'm/model.onnx': logits(3) })
+    expect(names(entry, 'inputs')).toEqual(['text string', 'aggregation_strategy string'])
+    expect(names(entry, 'outputs')).toEqual(['entities list'])
+    expect(binding('entities')?.steps).toMatchObject([
+      { step: 'softmax' },
+      {
+        step: 'entities',
+        labels: { file: 'config.json', key: 'id2label' },
+        byInput: 'aggregation_strategy',
+      },
+    ])
+  })
+
+  test('answers a question from windows of a context', async () => {
+    const scores = (name: string) => toPort(`${name} float32 batch,tokens`)
+    const graph: Graph = {
+      inputs: TOKENS,
+      outputs: ['start_logits', 'end_logits'].map(scores),
+      nodes: ['start_logits', 'end_logits'].map((name) => ({
+        type: 'Cast',
+        inputs: [name.startsWith('s') ? 'input_ids' : 'attention_mask'],
+        outputs: [name],
+        attributes: { to: 1 },
+      })),
+    }
+    const config = encoder({ architectures: ['BertForQuestionAnswering'] })
+    const { entry, binding } = await addFolder({ ...config, 'm/model.onnx': graph })
+    expect(names(entry, 'inputs')).toEqual(['question string', 'context string'])
+    expect(names(entry, 'outputs')).toEqual(['answer dict'])
+    expect(binding('question')?.text).toMatchObject({ most: 64, overlap: 32, pair: 'context' })
+    expect(binding('answer')).toEqual({
+      tensor: 'start_logits',
+      steps: [{ step: 'span', end: 'end_logits' }],
+    })
+  })
+
+  test('fills in the token that its tokenizer masks', async () => {
+    const config = encoder({ architectures: ['BertForMaskedLM'] })
+    const { entry, binding } = await addFolder({
+      ...config,
+      'm/tokenizer_config.json': json({ mask_token: { content: '<mask>' } }),
+      'm/model.onnx': logits(4),
+    })
+    expect(names(entry, 'outputs')).toEqual(['tokens list'])
+    expect(binding('tokens')?.steps?.at(-1)).toMatchObject({ step: 'fill-mask', mask: '<mask>' })
+  })
 })

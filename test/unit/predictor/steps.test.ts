@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Step } from '../../../src/catalog/schema.ts'
+import { createTextTokenizer } from '../../../src/predictor/text.ts'
+import { WORDS } from '../../support/word-pieces.ts'
 import { applySteps, openSteps } from '../../../src/predictor/steps.ts'
 import { decodeOutput } from '../../../src/predictor/tensor-codec.ts'
 import type { RawTensor } from '../../../src/predictor/tensor.ts'
@@ -126,7 +128,9 @@ test('A mask of no pixels is refused', () => {
 describe('Vectors of tokens', () => {
   /** Two texts of three tokens, the second of which has one of padding. */
   const states = floats([1, 2, 3, 4, 5, 9, 8, 0, 2, 6, 100, 100], [2, 3, 2])
-  const facts = { lengths: [3, 2] }
+  const rows = [3, 2].map((length) => ({ ids: Array<number>(length).fill(1), types: [] }))
+  const tokenizer = createTextTokenizer(WORDS, {})
+  const facts = { texts: { rows, texts: [], pairs: null, tokenizer } }
 
   test.each<['mean' | 'first' | 'last' | 'max' | 'mean-sqrt', number[]]>([
     ['mean', [3, 5, 5, 3]],
@@ -162,4 +166,56 @@ test('An input changes the number of classes', () => {
   const settings = new Map([['top_k', 2]])
   const result = applySteps(floats([1, 3, 2], [1, 3]), [{ step, labels: [] }], fail, { settings })
   expect(result).toMatchObject({ rows: [[{ index: 1 }, { index: 2 }]] })
+})
+
+describe('Labels of a prediction', () => {
+  const tokenizer = createTextTokenizer(WORDS, {})
+  const candidates = ['a', 'b', 'c']
+  const rank = (
+    step: Step,
+    scores: number[],
+    shape: number[],
+    settings: Record<string, number> = {},
+    names: string[] | null = candidates,
+  ) =>
+    applySteps(floats(scores, shape), [{ step, labels: [] }], fail, {
+      settings: new Map(Object.entries(settings)),
+      texts: { rows: [], texts: [], pairs: null, tokenizer, ...(names && { candidates: names }) },
+    })
+  const LOGITS = [0, 1, 1, 2, 0, 3, 0, 0, 2]
+  const of = (...scores: number[]) => scores.map((score) => expect.closeTo(score, 5))
+  const share = (score: number) => Math.exp(score) / (Math.exp(1) + Math.exp(3) + Math.exp(2))
+  const odds = (score: number) => 1 / (1 + Math.exp(-score))
+
+  test.each([
+    ['share one probability', {}, ['b', 'c', 'a'], of(share(3), share(2), share(1))],
+    // The scores against the class 0.
+    ['have their own', { several: 1 }, ['c', 'a', 'b'], of(odds(2), odds(1), odds(1))],
+  ])('of pairs %s', (_, settings, names, scores) => {
+    const step: Step = { step: 'zero-shot', entailment: 2, severalInput: 'several' }
+    const result = rank(step, LOGITS, [3, 3], settings)
+    const [row = []] = 'rows' in result ? (result.rows as { label: string; score: number }[][]) : []
+    expect(row.map(({ label }) => label)).toEqual(names)
+    expect(row.map(({ score }) => score)).toEqual(scores)
+  })
+
+  test('of an image have the scores of its row', () => {
+    const result = rank({ step: 'zero-shot' }, [0.2, 0.7, 0.1], [1, 3])
+    expect(result).toMatchObject({ rows: [[{ label: 'b' }, { label: 'a' }, { label: 'c' }]] })
+    expect(() => rank({ step: 'zero-shot' }, [1, 0], [1, 2])).toThrow('but there are 3 labels.')
+  })
+
+  test('may be missing only where other steps follow', () => {
+    expect(rank({ step: 'zero-shot', entailment: 2 }, LOGITS, [3, 3], {}, null)).toHaveProperty(
+      'tensor',
+    )
+    expect(() => rank({ step: 'zero-shot' }, [1], [1, 1], {}, null)).toThrow('has labels.')
+    const step: Step = { step: 'zero-shot', entailment: 2 }
+    const steps: Step[] = [step, softmax, { step: 'top-k', count: 1 }]
+    expect(openSteps({ tensor: 'y', steps }, 'list', labels, fail)).toHaveLength(3)
+    const last: Step[] = [{ step: 'zero-shot' }, softmax]
+    expect(() => openSteps({ tensor: 'y', steps: last }, 'list', labels, fail)).toThrow(
+      'the step zero-shot must be the last.',
+    )
+  })
 })

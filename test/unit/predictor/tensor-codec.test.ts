@@ -4,9 +4,15 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { TextLayout } from '../../../src/catalog/schema.ts'
 import { InoriginError } from '../../../src/error.ts'
 import { parseInput } from '../../../src/predictor/parse-inputs.ts'
-import { decodeOutput, encodeInput, encodeTensor } from '../../../src/predictor/tensor-codec.ts'
+import { decodeOutput, encodeTensor, readTokenRows } from '../../../src/predictor/tensor-codec.ts'
 import type { RawTensor, Shape } from '../../../src/predictor/tensor.ts'
-import { encodeText, openTokenizers, type Tokenize } from '../../../src/predictor/text.ts'
+import {
+  encodeTokens,
+  openTokenizers,
+  type TextTensorSpec,
+  type TextTokenizer,
+  tokenizeAll,
+} from '../../../src/predictor/text.ts'
 import type { OutputParameter } from '../../../src/types/index.ts'
 import type { ElementType } from '../../../src/values/elements.ts'
 
@@ -24,6 +30,14 @@ function toData(type: ElementType, data: unknown[]): RawTensor['data'] {
   if (type === 'string') return data as string[]
   return Uint8Array.from(data as number[])
 }
+
+/** Returns the tensors of texts. */
+const encodeText = (
+  texts: readonly string[],
+  type: ElementType,
+  spec: TextTensorSpec,
+  pairs: readonly string[] | null = null,
+) => encodeTokens(tokenizeAll(texts, spec, 'inputs.text', pairs), 'ids', type, spec, 'inputs.text')
 
 describe('The shape of an input', () => {
   async function shapeOf(value: unknown, shape: Shape | null): Promise<readonly number[]> {
@@ -147,12 +161,18 @@ describe('The value of an output', () => {
 describe('Texts', () => {
   const layout: TextLayout = { tokenizer: 'tokenizer.json', mask: 'mask', types: 'types', most: 3 }
   /** Tokens are the lengths of words; those around the texts are 90, 91 and 92. */
-  const tokenize: Tokenize = (text, { pair, isPlain } = {}) => {
+  const tokenize: TextTokenizer['tokenize'] = (text, { pair, isPlain } = {}) => {
     const toIds = (words: string) => words.split(' ').map((word) => word.length)
     const [first, second] = [toIds(text), pair === undefined ? [] : toIds(pair)]
     if (!isFramed || isPlain) return { ids: first, types: first.map(() => 0) }
     const [one, two] = [[90, ...first, 91], pair === undefined ? [] : [...second, 92]]
     return { ids: [...one, ...two], types: [...one.map(() => 0), ...two.map(() => 1)] }
+  }
+  const tokenizer: TextTokenizer = {
+    tokenize,
+    locate: () => [],
+    decode: () => '',
+    idOf: () => undefined,
   }
   let isFramed = false
   afterEach(() => {
@@ -164,8 +184,8 @@ describe('Texts', () => {
     changes: Partial<TextLayout> = {},
     type: ElementType = 'int64',
   ): Record<string, RawTensor> {
-    const spec = { layout: { ...layout, ...changes }, tokenize }
-    return Object.fromEntries(encodeText(texts, 'ids', type, spec, 'inputs.text'))
+    const spec = { layout: { ...layout, ...changes }, tokenizer }
+    return Object.fromEntries(encodeText(texts, type, spec))
   }
 
   test('are padded to the longest, and the mask says how far', () => {
@@ -214,28 +234,65 @@ describe('Texts', () => {
     ['a a a a a', 'bb bb bb bb', 'end', 6, [90, 1, 1, 91, 2, 92], [0, 0, 0, 0, 1, 1]],
   ])('%j with %j are cut at the %s to %i tokens', (text, pair, truncate, most, ids, types) => {
     isFramed = true
-    const spec = { layout: { ...layout, truncate, most }, tokenize }
+    const spec = { layout: { ...layout, truncate, most }, tokenizer }
     const pairs = pair === null ? null : [pair]
-    const encoded = encodeText([text], 'ids', 'int64', spec, 'inputs.text', pairs)
+    const encoded = encodeText([text], 'int64', spec, pairs)
     const shape = [1, ids.length]
     expect(encoded.get('ids')).toEqual(tensor('int64', ids, shape))
     expect(encoded.get('types')).toEqual(tensor('int64', types, shape))
+  })
+
+  test('are made of labels by a template, alone or as the second of each pair', () => {
+    const own = { ...layout, most: 9, template: 'like' }
+    const read = (value: unknown, labelled: boolean) => {
+      const list = parseInput({ name: 'x', type: 'list' }, ['ccc', 'dd'], 'inputs.x')
+      const template = parseInput({ name: 'like', type: 'string' }, 'a {}', 'inputs.like')
+      const given = new Map([
+        ['like', template],
+        ['names', list],
+      ])
+      const spec = { layout: labelled ? { ...own, labels: 'names' } : own, tokenizer }
+      const type = Array.isArray(value) ? 'list' : 'string'
+      return readTokenRows(
+        parseInput({ name: 't', type }, value, 'inputs.t'),
+        spec,
+        'inputs.t',
+        given,
+      )
+    }
+    expect(read(['ccc', 'dd'], false)).toMatchObject({
+      texts: ['a ccc', 'a dd'],
+      pairs: null,
+      candidates: ['ccc', 'dd'],
+    })
+    expect(read('bb', true)).toMatchObject({
+      texts: ['bb', 'bb'],
+      pairs: ['a ccc', 'a dd'],
+      candidates: ['ccc', 'dd'],
+    })
+    expect(() => read(['a', 'b'], true)).toThrow('inputs.t: must be one text with names.')
+  })
+
+  test('are filled up to a length without a mask', () => {
+    const { ids } = encode(['a'], { length: 3, mask: undefined, pad: 7 })
+    expect(ids).toEqual(tensor('int64', [1, 7, 7], [1, 3]))
   })
 
   test('are filled up with the padding token, and each needs its second text', () => {
     expect(encode(['a bb', 'ccc'], { pad: 7 })['ids']).toEqual(
       tensor('int64', [1, 2, 3, 7], [2, 2]),
     )
-    const spec = { layout: { ...layout, pair: 'second' }, tokenize }
-    expect(() => encodeText(['a', 'b'], 'ids', 'int64', spec, 'inputs.text', ['c'])).toThrow(
+    const spec = { layout: { ...layout, pair: 'second' }, tokenizer }
+    expect(() => encodeText(['a', 'b'], 'int64', spec, ['c'])).toThrow(
       'inputs.second: has 1 texts, but there are 2 first ones.',
     )
   })
 
   const shapeOf = async (type: 'string' | 'list', value: unknown): Promise<unknown> => {
-    const spec = { type: 'int64', shape: [null, null], text: { layout, tokenize } } as const
+    const spec = { layout, tokenizer }
     const checked = parseInput({ name: 'text', type }, value, 'inputs.text')
-    return (await encodeInput(checked, 'ids', spec, 'inputs.text')).get('ids')?.shape
+    const { rows } = readTokenRows(checked, spec, 'inputs.text')
+    return encodeTokens(rows, 'ids', 'int64', spec, 'inputs.text').get('ids')?.shape
   }
 
   test.each<['string' | 'list', unknown, number[]]>([
@@ -271,10 +328,9 @@ test('A tokenizer without a template of special tokens has texts cut, and types 
   const named = { type: 'predictor', tag: '@a/b', name: '', created: '' } as const
   const entry = { ...named, signature: { inputs: [], outputs: [] }, implementations: [] }
   const tokenizers = await openTokenizers(entry, { ...implementation, resources: [] }, files)
-  const tokenize = tokenizers.get(name)
-  if (!tokenize) throw new Error('There is no tokenizer.')
-  const spec = { layout: text, tokenize }
-  const encoded = encodeText(['one two three four five'], 'ids', 'int64', spec, 'inputs.text')
+  const tokenizer = tokenizers.get(name)
+  if (!tokenizer) throw new Error('There is no tokenizer.')
+  const encoded = encodeText(['one two three four five'], 'int64', { layout: text, tokenizer })
   expect(encoded.get('ids')?.shape).toEqual([1, 3])
   expect(encoded.get('types')).toEqual({
     type: 'int64',
