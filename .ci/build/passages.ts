@@ -2,7 +2,15 @@
  * The passages of the documentation and their vectors, by which the playground knows a question about
  * inorigin. `@inorigin/embed` computes the vectors in Node.js, with the runtime that browsers use.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { Tokenizer } from '@huggingface/tokenizers'
 import type { Plugin } from 'vite'
@@ -156,11 +164,24 @@ async function toIndexed(passage: Passage, embed: Embed): Promise<IndexedPassage
   }
 }
 
+/** Resolves with the index. It takes 8 s on one core, so it is kept until what it is made of changes. */
 async function toIndex(root: string): Promise<string> {
-  const embed = await openEmbed(join(root, 'demo/models/embed'))
+  const model = join(root, 'demo/models/embed')
+  const passages = readPassages(root)
+  const hash = createHash('sha256').update(JSON.stringify(passages))
+  for (const file of [join(model, 'model.onnx'), join(root, '.ci/build/passages.ts')])
+    hash.update(readFileSync(file))
+  const folder = join(root, 'node_modules/.cache/inorigin-passages')
+  const kept = join(folder, `${hash.digest('hex')}.json`)
+  if (existsSync(kept)) return readFileSync(kept, 'utf8')
+  const embed = await openEmbed(model)
   const indexed: IndexedPassage[] = []
-  for (const passage of readPassages(root)) indexed.push(await toIndexed(passage, embed))
-  return JSON.stringify(indexed)
+  for (const passage of passages) indexed.push(await toIndexed(passage, embed))
+  const index = JSON.stringify(indexed)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(`${kept}.${process.pid}`, index)
+  renameSync(`${kept}.${process.pid}`, kept)
+  return index
 }
 
 /** `passages.json`: the passages of the documentation, for the playground and its development server. */
