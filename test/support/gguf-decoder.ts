@@ -71,11 +71,8 @@ function writeQ4WithOffset(random: Random, count: number) {
   return writeBlocks(count, () => {
     const [offset, bits] = OFFSETS[Math.floor(random() * OFFSETS.length)] ?? OFFSETS[0]
     const codes = Array.from({ length: 32 }, () => Math.floor(random() * 16))
-    // Some blocks have the scale 0, so that all their values are the offset.
-    const isConstant = random() < 0.05
-    const values = codes.map((code) => (isConstant ? 0 : code * 2 ** -6) + offset)
-    const scale = isConstant ? new Uint8Array(2) : halfPower(-6)
-    return { bytes: [scale, bytesOf(Uint16Array.of(bits)), halfBytes(codes)], values }
+    const values = codes.map((code) => code * 2 ** -6 + offset)
+    return { bytes: [halfPower(-6), bytesOf(Uint16Array.of(bits)), halfBytes(codes)], values }
   })
 }
 

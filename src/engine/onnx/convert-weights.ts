@@ -142,11 +142,7 @@ const readMatrix = async (stored: StoredMatrix): Promise<BlockQuantized> => ({
   ...stored,
   values: new Uint8Array(await stored.values.arrayBuffer()),
   scales: new Float32Array(await stored.scales.arrayBuffer()),
-  zeroPoints:
-    stored.zeroPoints &&
-    new (stored.hasFloatZeroPoints ? Float32Array : Uint8Array)(
-      await stored.zeroPoints.arrayBuffer(),
-    ),
+  zeroPoints: stored.zeroPoints && new Uint8Array(await stored.zeroPoints.arrayBuffer()),
 })
 
 /**
@@ -369,8 +365,6 @@ interface StoredMatrix extends Pick<BlockQuantized, 'rows' | 'columns' | 'bits' 
   values: Blob
   scales: Blob
   zeroPoints: Blob | null
-  /** `true` if zero points are floats. */
-  hasFloatZeroPoints: boolean
 }
 
 /** Version of the standard operators from which all that replace a product exist. */
@@ -407,25 +401,14 @@ function toProduct(graph: GraphFile, node: Node): Product | null {
   }
   const values = find(weights, ELEMENT.uint8, (columns * blocks * blockSize * bits) / 8)
   const factors = find(scales, ELEMENT.float32, columns * blocks * 4)
-  const floatZeros = find(zeroPoints, ELEMENT.float32, columns * blocks * 4)
-  const zeros =
-    floatZeros ?? find(zeroPoints, ELEMENT.uint8, columns * Math.ceil((blocks * bits) / 8))
+  const zeros = find(zeroPoints, ELEMENT.uint8, columns * Math.ceil((blocks * bits) / 8))
   if (!values || !factors || (zeroPoints !== '' && !zeros)) return null
   return {
     node,
     input,
     output: outputs[0] ?? '',
     weights: [weights, scales, zeroPoints].join('/'),
-    matrix: {
-      rows,
-      columns,
-      bits,
-      blockSize,
-      values,
-      scales: factors,
-      zeroPoints: zeros,
-      hasFloatZeroPoints: floatZeros !== null,
-    },
+    matrix: { rows, columns, bits, blockSize, values, scales: factors, zeroPoints: zeros },
   }
 }
 

@@ -13,10 +13,10 @@ export interface BlockQuantized {
   /** Scale of each block, column by column. */
   scales: Float32Array
   /**
-   * Value of each block that means 0: a float, or an integer with the bits of a value; then each column
-   * starts at a whole byte. `null` means half the range, such as 8 for 4 bits.
+   * Value of each block that means 0, with the bits of a value; each column starts at a whole byte.
+   * `null` means half the range, such as 8 for 4 bits.
    */
-  zeroPoints: Uint8Array | Float32Array | null
+  zeroPoints: Uint8Array | null
 }
 
 /**
@@ -72,8 +72,8 @@ interface Exports {
 /** A page of WebAssembly memory. */
 const PAGE_BYTES = 2 ** 16
 
-/** Sizes in bytes of the arguments in memory: at most eight addresses or numbers each. */
-const ARGUMENT_BYTES = 32
+/** Sizes in bytes of the arguments in memory: seven addresses or numbers each. */
+const ARGUMENT_BYTES = 28
 
 /** Bytes of a vector: four values, of as many columns, which are converted together. */
 const VECTOR_BYTES = 16
@@ -109,7 +109,7 @@ export class MatrixConverter {
       address: layout.place(ARGUMENT_BYTES),
       values: layout.place(matrix.values.length),
       scales: layout.place(matrix.scales.byteLength),
-      zeroPoints: matrix.zeroPoints ? layout.place(matrix.zeroPoints.byteLength) : 0,
+      zeroPoints: matrix.zeroPoints ? layout.place(matrix.zeroPoints.length) : 0,
     }))
     growTo(memory, layout.end)
     const bytes = new Uint8Array(memory.buffer)
@@ -117,9 +117,8 @@ export class MatrixConverter {
     this.#parts = places.map(({ matrix, address, values, scales, zeroPoints }) => {
       bytes.set(matrix.values, values)
       bytes.set(asBytes(matrix.scales), scales)
-      if (matrix.zeroPoints) bytes.set(asBytes(matrix.zeroPoints), zeroPoints)
-      const hasFloats = matrix.zeroPoints instanceof Float32Array
-      const sizes = [matrix.bits, matrix.blockSize, matrix.rows, matrix.columns, Number(hasFloats)]
+      if (matrix.zeroPoints) bytes.set(matrix.zeroPoints, zeroPoints)
+      const sizes = [matrix.bits, matrix.blockSize, matrix.rows, matrix.columns]
       writeNumbers(memory, address, [values, scales, zeroPoints, ...sizes])
       const firstColumn = columns
       columns += matrix.columns
@@ -203,5 +202,5 @@ function growTo(memory: WebAssembly.Memory, bytes: number): void {
 const writeNumbers = ({ buffer }: WebAssembly.Memory, address: number, numbers: number[]): void =>
   new Uint32Array(buffer, address, numbers.length).set(numbers)
 
-const asBytes = ({ buffer, byteOffset, byteLength }: Uint8Array | Float32Array): Uint8Array =>
+const asBytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength)

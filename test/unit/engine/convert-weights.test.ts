@@ -178,25 +178,6 @@ describe('floats made of blocks', () => {
     ])
   })
 
-  test.each([4, 8] as const)(
-    'have zero points that are floats, in blocks of %i bits',
-    async (bits) => {
-      const numbers = [0, 15, 3, 5, 7, 7, 1, 2]
-      const matrix = matrixOf({
-        bits,
-        values: bits === 8 ? Uint8Array.from(numbers) : pack(numbers),
-        scales: Float32Array.of(1, 2, 3, 4),
-        zeroPoints: Float32Array.of(0.5, -3, 7.25, 100),
-      })
-      expect(await rowsOf(matrix)).toEqual([
-        [-0.5, -0.75],
-        [14.5, -0.75],
-        [12, -396],
-        [16, -392],
-      ])
-    },
-  )
-
   test('ignore the padding of the last block', async () => {
     const values = pack([9, 9, 9, 0, 8, 8, 8, 15])
     const matrix = matrixOf({ rows: 3, values, scales: Float32Array.of(1, 1, 3, 3) })

@@ -19,14 +19,12 @@ const MAX_INT8: f32 = 127.0;
 pub struct Matrix {
     values: *const u8,
     scales: *const f32,
-    /// Bytes with integers, or floats; null means half the range of the integers.
+    /// Null means half the range of the integers.
     zero_points: *const u8,
     bits: usize,
     block_size: usize,
     rows: usize,
     columns: usize,
-    /// 1 if the zero points are floats, else 0.
-    has_float_zero_points: usize,
 }
 
 /// Rows that are written, with those of the matrices beside it.
@@ -114,7 +112,7 @@ const TILE_COLUMNS: usize = 64;
 /// Reads the values of `LANES` columns from that row on. Behind the last column, it reads that one again.
 #[inline(always)]
 unsafe fn read_group(matrix: &Matrix, from: usize, column: usize, group: &mut [v128]) {
-    let &Matrix { values, scales, zero_points, bits, block_size, rows, columns, has_float_zero_points } = matrix;
+    let &Matrix { values, scales, zero_points, bits, block_size, rows, columns } = matrix;
     let blocks = rows.div_ceil(block_size);
     let zero_bytes = if bits == 8 { blocks } else { blocks.div_ceil(2) };
     let column_of = |lane: usize| (column + lane).min(columns - 1);
@@ -127,9 +125,6 @@ unsafe fn read_group(matrix: &Matrix, from: usize, column: usize, group: &mut [v
         let zero = floats(|lane| {
             if zero_points.is_null() {
                 return (1 << (bits - 1)) as f32;
-            }
-            if has_float_zero_points != 0 {
-                return *zero_points.cast::<f32>().add(column_of(lane) * blocks + block);
             }
             let zeros = zero_points.add(column_of(lane) * zero_bytes);
             if bits == 8 {

@@ -1,12 +1,6 @@
 /** Converts matrices of a GGUF file piece by piece, as the file is read. */
 import { loadingCancelled } from '../../failure.ts'
-import {
-  BLOCK_LAYOUTS,
-  type Blocks,
-  type BlockType,
-  decodeBlocks,
-  dequantize,
-} from '../../gguf/blocks.ts'
+import { BLOCK_LAYOUTS, type BlockType, decodeBlocks, dequantize } from '../../gguf/blocks.ts'
 import type { ByteSource, TensorInfo } from '../../gguf/header.ts'
 import { TENSOR_TYPES } from '../../gguf/types.ts'
 
@@ -76,53 +70,30 @@ export async function* readFloats(
 
 /**
  * Yields the bytes of a matrix for `MatMulNBits`: the integers of all rows, then a scale for each
- * block, and an offset for each block if the type has offsets, or its zero point with `zeroPoints`.
+ * block, and an offset for each block if the type has offsets.
  */
 export async function* readBlocks(
   reading: Reading,
   part: MatrixPart,
   type: BlockType,
-  zeroPoints: boolean,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const { blockSize, hasOffsets } = BLOCK_LAYOUTS[type]
+  const { bits, blockSize, zero, hasOffsets } = BLOCK_LAYOUTS[type]
   const blocks = part.columns / blockSize
   const scales = new Float32Array(part.count * blocks)
   const offsets = new Float32Array(hasOffsets ? scales.length : 0)
   let row = 0
   for await (const { bytes, rows } of readRows(reading, part)) {
     const decoded = decodeBlocks(type, bytes, rows * part.columns)
-    if (hasOffsets) moveOffsets(decoded, type, zeroPoints)
     scales.set(decoded.scales, row * blocks)
     if (hasOffsets) offsets.set(decoded.offsets, row * blocks)
     row += rows
     yield decoded.integers
   }
   yield new Uint8Array(scales.buffer)
-  if (hasOffsets) yield new Uint8Array(offsets.buffer)
-}
-
-/**
- * Changes offsets to those of `MatMulNBits`, for which half the range of the integers means 0, or to
- * zero points: `(integer - zeroPoint) * scale`.
- */
-function moveOffsets(
-  { integers, scales, offsets }: Blocks,
-  type: BlockType,
-  zeroPoints: boolean,
-): void {
-  const { bits, blockSize, zero } = BLOCK_LAYOUTS[type]
+  if (!hasOffsets) return
+  // For `MatMulNBits`, half the range of the integers means 0, so the offsets move as far.
   const moved = 2 ** (bits - 1) - zero
-  const blockBytes = (blockSize * bits) / 8
-  for (let block = 0; block < offsets.length; block += 1) {
-    const scale = scales[block] as number
-    const offset = offsets[block] as number
-    if (!zeroPoints) offsets[block] = offset + moved * scale
-    else if (scale !== 0) offsets[block] = zero - offset / scale
-    else {
-      // All values are the offset, which no zero point adds to a product with 0.
-      integers.fill(0, block * blockBytes, (block + 1) * blockBytes)
-      scales[block] = -offset
-      offsets[block] = 1
-    }
-  }
+  for (let block = 0; block < offsets.length; block += 1)
+    offsets[block] = (offsets[block] as number) + moved * (scales[block] as number)
+  yield new Uint8Array(offsets.buffer)
 }

@@ -19,11 +19,6 @@ export interface ConversionOptions {
    * number that the model was trained for.
    */
   contextTokens?: number | undefined
-  /**
-   * `true` to write the offsets of blocks as zero points, for a graph whose weights become another
-   * form. Default: `false`; their products are nodes, because few kernels take such zero points.
-   */
-  zeroPoints?: boolean | undefined
   signal: AbortSignal
 }
 
@@ -49,7 +44,7 @@ export async function planGguf(
   const { signal } = options
   const shape = readShape(gguf)
   const graph = new GraphBuilder()
-  const weights = new Weights(graph, gguf.tensors, options.zeroPoints)
+  const weights = new Weights(graph, gguf.tensors)
   const contextTokens = Math.min(options.contextTokens ?? Infinity, shape.contextTokens)
   const reading = { source, signal }
   const factorsOf = async (name: string): Promise<Float32Array | null> => {

@@ -1,8 +1,8 @@
 /**
  * Turns the tensors of a GGUF file into weights of a graph, in a form that the runtime computes with.
  * A quantized matrix becomes blocks of 4-bit or 8-bit integers with a scale each, and any other one
- * 32-bit floats. Both have the file's own values. The offsets of a type that has them are multiplied
- * by the sums of the input's blocks, and added, or they become zero points in 32 bits.
+ * 32-bit floats. Both have the file's own values. Integers of `MatMulNBits` have no offset, so the
+ * offsets of a type that has them are multiplied by the sums of the input's blocks, and added.
  */
 import { BLOCK_LAYOUTS, isBlockType } from '../../gguf/blocks.ts'
 import type { TensorInfo } from '../../gguf/header.ts'
@@ -57,17 +57,14 @@ interface WeightConstant {
 /** Weights of a graph that is being built. */
 export class Weights {
   readonly #graph: GraphBuilder
-  readonly #zeroPoints: boolean
   readonly #tensors: ReadonlyMap<string, TensorInfo>
   readonly #entries = new Map<string, Entry>()
   readonly #constants = new Map<string, WeightConstant>()
   /** Sums of blocks, by input and block size. */
   readonly #sums = new Map<string, string>()
 
-  /** `zeroPoints` as in the options of the conversion. */
-  constructor(graph: GraphBuilder, tensors: readonly TensorInfo[], zeroPoints = false) {
+  constructor(graph: GraphBuilder, tensors: readonly TensorInfo[]) {
     this.#graph = graph
-    this.#zeroPoints = zeroPoints
     this.#tensors = new Map(tensors.map((tensor) => [tensor.name, tensor]))
   }
 
@@ -130,10 +127,9 @@ export class Weights {
     const { bits, blockSize, count } = matrix
     const { columns } = use
     const attributes = { K: columns, N: count, bits, block_size: blockSize }
-    const zeroPoints = matrix.offsets && this.#zeroPoints ? [matrix.offsets()] : []
-    const inputs = [input, matrix.values(), matrix.scales(), ...zeroPoints]
+    const inputs = [input, matrix.values(), matrix.scales()]
     const multiplied = this.#graph.node('MatMulNBits', inputs, { attributes, contrib: true })
-    if (!matrix.offsets || this.#zeroPoints) return multiplied
+    if (!matrix.offsets) return multiplied
     const sums = this.#blockSums(input, columns / blockSize, blockSize)
     return this.#graph.node('Add', [multiplied, this.#multiplyFloats(sums, matrix.offsets())])
   }
@@ -148,14 +144,7 @@ export class Weights {
     const inputs = [matrix.values(), ids, matrix.scalesApart()]
     const rows = this.#graph.node('GatherBlockQuantized', inputs, { attributes, contrib: true })
     if (!matrix.offsets) return this.#reshape(rows, [0, 0, use.columns])
-    const gathered = this.#graph.node('Gather', [matrix.offsets(), ids])
-    const offsets = this.#zeroPoints
-      ? this.#graph.node('Mul', [
-          // Without zero points, half the range of the integers means 0.
-          this.#graph.node('Sub', [this.#graph.float(2 ** (bits - 1)), gathered]),
-          this.#graph.node('Gather', [matrix.scales(), ids]),
-        ])
-      : gathered
+    const offsets = this.#graph.node('Gather', [matrix.offsets(), ids])
     const added = this.#reshape(offsets, [0, 0, use.columns / blockSize, 1])
     return this.#reshape(this.#graph.node('Add', [rows, added]), [0, 0, use.columns])
   }
@@ -229,7 +218,7 @@ export class Weights {
     const entry = this.#entry(key, {
       order,
       length: valueBytes + scaleBytes * (hasOffsets ? 2 : 1),
-      write: (reading) => readBlocks(reading, matrix, type, this.#zeroPoints),
+      write: (reading) => readBlocks(reading, matrix, type),
     })
     const add = (kind: string, dims: readonly number[], at: number) => (): string => {
       const elements = at === 0 ? 'uint8' : 'float32'

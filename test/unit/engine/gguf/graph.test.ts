@@ -1,8 +1,7 @@
 /** Graphs of GGUF files: their operators, and files that do not fit them. */
 import { expect, test } from 'vitest'
 import { type MetadataValue, readGguf, toByteSource } from '../../../../src/engine/gguf/header.ts'
-import { convertWeights } from '../../../../src/engine/onnx/convert-weights.ts'
-import { planGguf, withoutGguf } from '../../../../src/engine/onnx/gguf/convert.ts'
+import { planGguf } from '../../../../src/engine/onnx/gguf/convert.ts'
 import { yarnDivisors } from '../../../../src/engine/onnx/gguf/rope.ts'
 import { readShape } from '../../../../src/engine/onnx/gguf/shape.ts'
 import { readOperations } from '../../../../src/engine/onnx/graph-file.ts'
@@ -169,16 +168,6 @@ test('uses the operators that the fast paths know', async () => {
   expect(count('SkipSimplifiedLayerNormalization')).toBe(4)
   // Products with the same input share the sums of its blocks.
   expect(count('ReduceSum')).toBe(1 + 2 * 4 + 1)
-})
-
-test('has zero points instead of sums of blocks, if asked, which all weights lose on WASM', async () => {
-  const { file } = createGgufDecoder('Q4_1')
-  const files = { model: new Blob([file]), externalData: [] }
-  const graph = await withoutGguf(files, { zeroPoints: true, signal })
-  const planned = (await readOperations(graph.model)).map(({ kind }) => kind)
-  expect(planned.filter((kind) => kind === 'ReduceSum')).toHaveLength(1)
-  const { model } = await convertWeights(graph, 'int8', signal)
-  expect((await readOperations(model)).map(({ kind }) => kind)).not.toContain('MatMulNBits')
 })
 
 test('stops when the signal aborts', async () => {
