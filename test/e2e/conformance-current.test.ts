@@ -4,6 +4,9 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { installCurrent, openStage, type Outcome, type Stage } from '../conformance/run.ts'
+import { bundleScript } from '../support/sdks.ts'
+import { openSite } from '../support/site.ts'
+import type * as Agents from '../support/weather-agent.ts'
 
 /** Columns of the page. The others are no package, or the older major that LangChain uses. */
 const CLIENTS = [
@@ -40,5 +43,29 @@ test.each(CLIENTS)(
       outcomes[check] = await stage.check(index, check)
     expect(Object.keys(outcomes).length).toBeGreaterThan(5)
     expect(Object.entries(outcomes).filter(([, { outcome }]) => outcome === 'failed')).toEqual([])
+  },
+)
+
+test(
+  'OpenAI Agents SDK: an agent calls a tool',
+  { tags: ['slow'], timeout: TIMEOUT_MS },
+  async () => {
+    const script = await bundleScript('./weather-agent.ts', 'agents', installCurrent())
+    const site = await openSite({ pages: { '/agents.js': script } })
+    try {
+      const page = await site.open()
+      await page.addScriptTag({ url: '/agents.js' })
+      const result = await page.evaluate(() => {
+        const { agents } = globalThis as unknown as { agents: typeof Agents }
+        return agents.runWeatherAgent()
+      })
+      expect(result).toMatchObject({
+        cities: ['Oslo'],
+        finalOutput: 'It is warm in Oslo.',
+        told: { role: 'tool', content: '21 degrees' },
+      })
+    } finally {
+      await site.close()
+    }
   },
 )

@@ -190,7 +190,7 @@ describe('the start', () => {
     await page.getByText(/^up to \d+ threads$/).waitFor()
     expect(await page.evaluate(() => crossOriginIsolated)).toBe(true)
     const said = (await page.locator('#welcome').innerText()).replaceAll(/\s+/g, ' ')
-    expect(said).toContain('the guide answers only questions about inorigin, a few common facts')
+    expect(said).toContain('the guide answers questions about inorigin')
     expect(said).toContain('Glance says what a simple drawing shows')
     const models = page.getByRole('combobox', { name: 'Model' }).locator('option')
     const offered = await models.evaluateAll((options) =>

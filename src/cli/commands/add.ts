@@ -43,7 +43,7 @@ const BINDING_OPTIONS = {
   output: repeated('[<name>=]<out>', 'Declare only this output, and rename it; may be repeated'),
   step: repeated(
     '<out>=<step>',
-    'Apply softmax, sigmoid, top-k, ctc, mask, pool, normalize, zero-shot, entities, span or fill-mask; may be repeated',
+    'Apply softmax, top-k, pool, entities or another step; may be repeated',
   ),
   labels: repeated(
     '<out>=<file>',

@@ -1,17 +1,10 @@
 /** The recipes of docs/frameworks.md: agents of other libraries, with scripted answers. */
 import { ChatOpenAI } from '@langchain/openai'
-import {
-  Agent,
-  OpenAIChatCompletionsModel,
-  run,
-  setTracingDisabled,
-  tool as agentTool,
-} from '@openai/agents'
 import { createAgent, tool } from 'langchain'
-import OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import * as z from 'zod'
 import { createTestServer } from '../../../src/extras/testing/server.ts'
+import { runWeatherAgent } from '../../support/weather-agent.ts'
 
 const model = '@inorigin/guide'
 const parameters = z.object({ city: z.string() })
@@ -58,29 +51,9 @@ test('an agent of LangChain calls a tool', async () => {
 })
 
 test('an agent of the OpenAI Agents SDK calls a tool', async () => {
-  const server = openServer()
-  const cities: string[] = []
-  setTracingDisabled(true)
-  const { baseURL, fetch } = server
-  const client = new OpenAI({ baseURL, fetch, apiKey: 'none' })
-  const agent = new Agent({
-    name: 'Weather',
-    instructions: 'Answer briefly.',
-    model: new OpenAIChatCompletionsModel(client, model),
-    tools: [
-      agentTool({
-        name: 'weather',
-        description: 'The weather in a city',
-        parameters,
-        async execute({ city }) {
-          cities.push(city)
-          return '21 degrees'
-        },
-      }),
-    ],
+  expect(await runWeatherAgent()).toMatchObject({
+    cities: ['Oslo'],
+    finalOutput: 'It is warm in Oslo.',
+    told: { role: 'tool', content: '21 degrees' },
   })
-  const { finalOutput } = await run(agent, 'Is it warm in Oslo?')
-  expect(cities).toEqual(['Oslo'])
-  expect(finalOutput).toBe('It is warm in Oslo.')
-  expect(server.requests[1]?.messages.at(-1)).toMatchObject({ role: 'tool', content: '21 degrees' })
 })
