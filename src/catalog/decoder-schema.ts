@@ -26,6 +26,18 @@ const tokenRules = {
   exclude: v.optional(v.array(values.nonEmptyArray(tokenSchema))),
 }
 
+/** Tokens with which a model of speech knows what to write. */
+const speechSchema = v.strictObject({
+  /** Tokens of the languages by their codes, such as `en`. Default: the model knows only one. */
+  languages: v.optional(v.record(values.textSchema, tokenSchema)),
+  /** Tokens of the tasks, to write the language of the speech or English. */
+  tasks: v.optional(v.strictObject({ transcribe: tokenSchema, translate: tokenSchema })),
+  /** Token that says that there are no timestamps. Those of the timestamps follow it, 20 ms each. */
+  noTimestamps: tokenSchema,
+  /** Greatest number of the first timestamp of a window. Default: any. */
+  maxInitialTimestamp: v.optional(tokenSchema),
+})
+
 export const decoderSchema = v.strictObject({
   /** Output of the signature with the text: a `string`. */
   output: values.textSchema,
@@ -62,6 +74,11 @@ export const decoderSchema = v.strictObject({
       ),
     }),
   ),
+  /**
+   * Speech that the decoder writes down. The optional inputs `language`, `task` and
+   * `return_timestamps` say how. The outputs are `text`, `chunks` and `language`.
+   */
+  speech: v.optional(speechSchema),
   /** Languages of a translator, each with a token of the tokenizer. */
   languages: v.optional(
     v.strictObject({

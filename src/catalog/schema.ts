@@ -385,6 +385,22 @@ const audioLayoutSchema = v.strictObject({
   scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
   /** `true` to shift and scale all samples to the mean 0 and the variance 1. Default: false. */
   normalize: values.optionalFlag,
+  /**
+   * Log-mel spectrogram that the model takes in place of samples: one row of numbers for each band, as
+   * Whisper computes it. A decoder with `speech` hears one window of `frames` after the other.
+   */
+  mel: v.optional(
+    v.strictObject({
+      /** Number of bands, from 0 Hz to half the rate. */
+      bands: values.countSchema,
+      /** Number of samples of one Fourier transform. */
+      window: values.countSchema,
+      /** Number of samples from one frame to the next. */
+      hop: values.countSchema,
+      /** Number of frames that the model takes at once. */
+      frames: values.countSchema,
+    }),
+  ),
 })
 
 const bindingSchema = v.strictObject({

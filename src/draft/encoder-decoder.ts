@@ -35,6 +35,10 @@ import { draftImages } from './tasks/images.ts'
 
 const OUTPUT = 'text'
 const TOKENIZER = 'tokenizer.json'
+const AUDIO = 'audio'
+
+/** Settings of Whisper's feature extractor, which files may leave out. */
+const WHISPER = { rate: 16_000, window: 400, hop: 160, seconds: 30, bands: 80 }
 
 /** Architectures that write texts with an encoder and a decoder. */
 const GENERATES = /(ForConditionalGeneration|MTModel|EncoderDecoderModel|ForSpeechSeq2Seq)$/
@@ -138,6 +142,8 @@ function draftInputs(
   options: PlanOptions,
 ): Draft {
   const limit = { name: TOKENIZER, most: maxTextTokens(files), truncate: 'end' as const }
+  const speech = draftSpeech(encoder, files)
+  if (speech) return speech
   const base = draftSignature(encoder, { ...options, tokenizer: limit })
   const { signature, bindings, notes } = draftImages(base, encoder, files, options)
   const isKnown = signature.inputs.every(({ name, type }) => name === 'text' || type === 'image')
@@ -157,6 +163,40 @@ function draftInputs(
     signature.inputs.some((input) => input.name === name),
   )
   return { signature: { ...signature, outputs }, bindings: Object.fromEntries(read), notes }
+}
+
+/** Returns the draft of an encoder of speech, which hears spectrograms; `null` if it is none. */
+function draftSpeech({ inputs }: OnnxModel, { preprocessor, config }: TaskFiles): Draft | null {
+  const features = inputs.find(({ name }) => name === 'input_features')
+  const isWhisper = String(preprocessor['feature_extractor_type']).startsWith('Whisper')
+  if (!features || !isWhisper) return null
+  const rate = positive(preprocessor['sampling_rate']) ?? WHISPER.rate
+  const hop = positive(preprocessor['hop_length']) ?? WHISPER.hop
+  const seconds = positive(preprocessor['chunk_length']) ?? WHISPER.seconds
+  const mel = {
+    bands:
+      positive(preprocessor['feature_size']) ?? positive(config['num_mel_bins']) ?? WHISPER.bands,
+    window: positive(preprocessor['n_fft']) ?? WHISPER.window,
+    hop,
+    frames: Math.floor((seconds * rate) / hop),
+  }
+  const shape = [null, mel.bands, mel.frames]
+  return {
+    signature: {
+      inputs: [{ name: AUDIO, type: 'float32', description: 'Speech, of any length.' }],
+      outputs: [
+        { name: OUTPUT, type: 'string', description: 'What is said.' },
+        {
+          name: 'chunks',
+          type: 'list',
+          description: 'Parts of the text with their times in seconds, if timestamps are wanted.',
+        },
+        { name: 'language', type: 'string', description: 'Code of the language, such as en.' },
+      ],
+    },
+    bindings: { [AUDIO]: { tensor: features.name, shape, audio: { rate, mel } } },
+    notes: [],
+  }
 }
 
 /** Families whose positions are relative, so they have no limit of their own. */

@@ -92,16 +92,18 @@ export function bindSignature(
   const all = signature.outputs.map(({ name }) => bindingOf(name))
   const settings = all.flatMap(({ steps = [] }) => steps.flatMap(listSettings))
   const { decoder } = implementation
-  const named: { name: string | undefined; type: ParameterType }[] = [
-    ...[...bindings.values()].flatMap(({ text }) => [
-      { name: text?.pair, type: 'string' as const },
-      { name: text?.labels, type: 'list' as const },
-      { name: text?.template, type: 'string' as const },
+  type Named = { name: string | undefined; type: ParameterType }
+  const named: Named[] = [
+    ...[...bindings.values()].flatMap(({ text }): Named[] => [
+      { name: text?.pair, type: 'string' },
+      { name: text?.labels, type: 'list' },
+      { name: text?.template, type: 'string' },
     ]),
-    { name: decoder?.tasks?.input, type: 'string' as const },
-    { name: decoder?.languages?.source, type: 'string' as const },
-    { name: decoder?.languages?.target, type: 'string' as const },
-    { name: decoder?.maxTokensInput, type: 'int32' as const },
+    { name: decoder?.tasks?.input, type: 'string' },
+    { name: decoder?.languages?.source, type: 'string' },
+    { name: decoder?.languages?.target, type: 'string' },
+    { name: decoder?.maxTokensInput, type: 'int32' },
+    ...(decoder?.speech ? SPEECH_INPUTS : []),
   ]
   const companions = named.flatMap(({ name, type }) => (name === undefined ? [] : [{ name, type }]))
   for (const { name, type } of settings) {
@@ -133,7 +135,8 @@ export function bindSignature(
     failAt(`outputs.${decoder.output}`)('there is no such output for the text of the decoder.')
   const outputs = signature.outputs.map((parameter): BoundOutput => {
     const fail = failAt(`outputs.${parameter.name}`)
-    if (parameter.name === decoder?.output) return bindText(parameter, model, fail)
+    const isWritten = decoder?.speech ? true : parameter.name === decoder?.output
+    if (isWritten) return bindText(parameter, model, fail)
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)
     const steps = openSteps(binding, parameter.type, labels, fail)
@@ -202,9 +205,17 @@ const getKeys = ({ keys }: Binding, fail: Fail) =>
 /** Tensor of an encoder that its decoder reads. */
 export const ENCODED = 'last_hidden_state'
 
+/** Optional inputs that say how speech is written. */
+const SPEECH_INPUTS: readonly { name: string; type: ParameterType }[] = [
+  { name: 'language', type: 'string' },
+  { name: 'task', type: 'string' },
+  { name: 'return_timestamps', type: 'bool' },
+]
+
 /** Binds an output that a decoder writes to what the decoder reads. */
 function bindText(parameter: OutputParameter, { outputs }: ModelTensors, fail: Fail): BoundOutput {
-  if (parameter.type !== 'string') fail('is written by the decoder, so it must be a string.')
+  if (parameter.type !== 'string' && parameter.name !== 'chunks')
+    fail('is written by the decoder, so it must be a string.')
   findTensor(outputs, { tensor: ENCODED }, 'list', fail)
   return { parameter, tensor: ENCODED, type: 'string', spec: {} }
 }
@@ -278,7 +289,8 @@ function bindSound(
   if (sound.parameter.type !== type || !SAMPLE_TYPES.includes(type))
     fail(`takes sound, so it must be ${SAMPLE_TYPES.join(' or ')}.`)
   const { window = null, context = 0 } = layout
-  const samples = countSamples(shape)
+  // All samples together make a spectrogram, which is cut into windows later.
+  const samples = layout.mel ? null : countSamples(shape)
   if (layout.normalize && (window !== null || context > 0))
     fail('`normalize` needs all samples at once, so it is not possible with `window`.')
   if (samples !== null && window !== null && window + context !== samples)

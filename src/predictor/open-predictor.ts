@@ -43,6 +43,7 @@ import { listOtherTensors } from './steps.ts'
 import { openTokenizers, type Tokenizers, tokenizeText, type TokenRow } from './text.ts'
 import type { GraphFiles } from './writer/decoder-session.ts'
 import type { TextWriter } from './writer/text-writer.ts'
+import type { Transcriber } from './writer/transcriber.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
@@ -106,9 +107,10 @@ export async function openPredictor(
       openLabels(entry, implementation, files),
     ])
     const bound = bindSignature(entry, implementation, session, { tokenizers, labels })
-    const writer = await openWriter(setup, runtime, bound, tokenizers)
-    cleanups.push(() => writer?.release())
-    return new OpenPredictor({ entry, device, ort: runtime.ort, run, bound, writer, free })
+    const { writer, transcriber } = await openDecoder(setup, { runtime, bound, tokenizers, run })
+    cleanups.push(() => (writer ?? transcriber)?.release())
+    const { ort } = runtime
+    return new OpenPredictor({ entry, device, ort, run, bound, writer, transcriber, free })
   } catch (thrown) {
     await free().catch(() => undefined)
     throw thrown
@@ -120,8 +122,10 @@ interface PredictorParts {
   bound: BoundSignature
   ort: Ort
   run: GpuCheck['run']
-  /** Decoder that writes the text of an encoder-decoder; `null` for a model of one graph. */
-  writer: TextWriter | null
+  /** Decoder that writes the text of an encoder-decoder; absent for another model. */
+  writer?: TextWriter | undefined
+  /** Decoder that writes down speech; absent for another model. */
+  transcriber?: Transcriber | undefined
   /** Device of predictions, unless `run` reports another one. */
   device: Device
   /** Frees the model. */
@@ -221,11 +225,15 @@ export class OpenPredictor {
   }
 
   async #runAll(planned: PlannedRuns, carried: Carried | null, signal: AbortSignal) {
-    const { ort, run, bound, writer } = this.#parts
+    const { ort, run, bound, writer, transcriber } = this.#parts
     // The pause lets the worker receive abort messages between two runs.
     const pause = async (): Promise<void> => {
       await this.#yielder.next()
       assertNotAborted(signal)
+    }
+    if (transcriber) {
+      const written = await transcriber.transcribe(planned.check(0, {}), pause)
+      return { ...written, state: { tensors: {}, sound: null } }
     }
     let { device } = this.#parts
     let tensors = carried?.tensors ?? {}
@@ -257,7 +265,7 @@ async function getInputGraph(setup: PredictorSetup): Promise<GraphFiles> {
     throwPredictorUnusable(tag, 'resources', 'exactly one must be of type onnx.')
   const { graph, externalData } = getGraphFiles(setup, only.name)
   const declared = signature.outputs.flatMap(({ name }) => {
-    if (name === decoder?.output) return [ENCODED]
+    if (decoder?.speech || name === decoder?.output) return [ENCODED]
     const { tensor = name, steps = [] } = bindings[name] ?? {}
     return [tensor, ...steps.flatMap(listOtherTensors)]
   })
@@ -279,20 +287,29 @@ function getGraphFiles({ entry, implementation, files }: PredictorSetup, name: s
   return { graph: file(name), externalData }
 }
 
-/** Resolves with the decoder that writes the text; `null` if there is none. */
-async function openWriter(
+/** Opened parts of a predictor, for its decoder. */
+interface DecoderParts extends Pick<PredictorParts, 'bound' | 'run'> {
+  runtime: Runtime
+  tokenizers: Tokenizers
+}
+
+/** Resolves with the decoder that writes the text, if there is one. */
+async function openDecoder(
   setup: PredictorSetup,
-  runtime: Runtime,
-  bound: BoundSignature,
-  tokenizers: Tokenizers,
-): Promise<TextWriter | null> {
+  { runtime, bound, tokenizers, run }: DecoderParts,
+): Promise<Pick<PredictorParts, 'writer' | 'transcriber'>> {
   const { decoder: layout } = setup.implementation
   const tokenizer = layout && tokenizers.get(layout.tokenizer)
-  if (!layout || !tokenizer) return null
-  // Few predictors write text, so the code is only loaded for them.
-  const { TextWriter: Writer } = await import('./writer/text-writer.ts')
+  if (!layout || !tokenizer) return {}
   const graphFiles = (name: string): GraphFiles => getGraphFiles(setup, name)
-  return Writer.open({ tag: setup.entry.tag, layout, bound, tokenizer, runtime, graphFiles })
+  const own = { tag: setup.entry.tag, layout, bound, tokenizer, runtime, graphFiles }
+  // Few predictors write text, so the code is only loaded for them.
+  if (layout.speech) {
+    const { Transcriber: Opened } = await import('./writer/transcriber.ts')
+    return { transcriber: await Opened.open(own, run) }
+  }
+  const { TextWriter: Opened } = await import('./writer/text-writer.ts')
+  return { writer: await Opened.open(own) }
 }
 
 async function openSession(tag: Tag, graph: Blob, open: () => Promise<Session>) {

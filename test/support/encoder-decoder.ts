@@ -39,9 +39,12 @@ const cast = (name: string, result: string, to: number): Operator => ({
 
 /**
  * A decoder. The next token is the sum of all tokens, of what the encoder returned and of its mask,
- * modulo the vocabulary. `first` takes no caches, `next` takes only these, and `merged` takes both.
+ * modulo the vocabulary. Without `isMasked`, it has no mask. `first` takes no caches, `next` takes only these, and `merged` takes both.
  */
-export function decoderGraph(kind: 'first' | 'next' | 'merged'): Graph {
+export function decoderGraph(
+  kind: 'first' | 'next' | 'merged',
+  { isMasked = true }: { isMasked?: boolean } = {},
+): Graph {
   const hasPast = kind !== 'first'
   const hasStates = kind !== 'next'
   const read: Record<typeof kind, Operator[]> = {
@@ -56,7 +59,7 @@ export function decoderGraph(kind: 'first' | 'next' | 'merged'): Graph {
   return {
     inputs: [
       IDS,
-      MASK,
+      ...(isMasked ? [MASK] : []),
       ...(hasStates ? [STATES] : []),
       ...(hasPast ? PASTS : []),
       ...(kind === 'merged' ? [BRANCH] : []),
@@ -88,10 +91,9 @@ export function decoderGraph(kind: 'first' | 'next' | 'merged'): Graph {
         : []),
       ...read[kind],
       sumOf('present.0.decoder.key', 'written'),
-      cast('encoder_attention_mask', 'mask', 1),
-      sumOf('mask', 'length'),
       { type: 'Add', inputs: ['written', 'read'], outputs: ['both'] },
-      { type: 'Add', inputs: ['both', 'length'], outputs: ['total'] },
+      ...(isMasked ? [cast('encoder_attention_mask', 'mask', 1), sumOf('mask', 'length')] : []),
+      { type: 'Add', inputs: ['both', isMasked ? 'length' : 'nothing'], outputs: ['total'] },
       {
         type: 'Mod',
         inputs: ['total', 'size'],
@@ -107,6 +109,7 @@ export function decoderGraph(kind: 'first' | 'next' | 'merged'): Graph {
       { name: 'edges', type: 'int64', shape: [2], data: { integers: [1, 3] } },
       { name: 'second', type: 'int64', shape: [1], data: { integers: [1] } },
       float('size', VOCABULARY),
+      float('nothing', 0),
       {
         name: 'numbers',
         type: 'int64',
@@ -117,16 +120,36 @@ export function decoderGraph(kind: 'first' | 'next' | 'merged'): Graph {
   }
 }
 
-/** Returns the tokens that the decoder writes for those of a text, the last one included. */
+/** Returns what the decoder reads of a text: the sum of the encoder's numbers, and of the mask. */
+export const sumText = (ids: readonly number[]): number =>
+  ids.reduce((sum, id) => sum + id + 100, 0) + ids.length
+
+/** Returns the tokens that the decoder writes for a sum that it reads, the last one included. */
 export function tokensOf(
-  ids: readonly number[],
-  { start, end, count }: { start: number; end: number; count: number },
+  read: number,
+  { start, end, count }: { start: readonly number[]; end: number; count: number },
 ): number[] {
-  const read = ids.reduce((sum, id) => sum + id + 100, 0) + ids.length
   const written: number[] = []
   while (written.length < count && written.at(-1) !== end) {
-    const all = [start, ...written].reduce((sum, id) => sum + id, read)
+    const all = [...start, ...written].reduce((sum, id) => sum + id, read)
     written.push(all % VOCABULARY)
   }
   return written
+}
+
+/** Encoder of speech. It returns two numbers: the loudest of the spectrogram, rounded up. */
+export const SPEECH_ENCODER: Graph = {
+  inputs: [port('input_features', 'float32', 'batch', 4, 100)],
+  outputs: [port('last_hidden_state', 'float32', 'batch', 1, 2)],
+  nodes: [
+    {
+      type: 'ReduceMax',
+      inputs: ['input_features'],
+      outputs: ['most'],
+      attributes: { keepdims: 0 },
+    },
+    { type: 'Ceil', inputs: ['most'], outputs: ['loudest'] },
+    { type: 'Expand', inputs: ['loudest', 'shape'], outputs: ['last_hidden_state'] },
+  ],
+  weights: [{ name: 'shape', type: 'int64', shape: [3], data: { integers: [1, 1, 2] } }],
 }

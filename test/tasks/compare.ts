@@ -16,7 +16,12 @@ export type Case =
   | { inputs: object; file?: string; ranked: readonly Label[] }
   | { inputs: object; answer: Answer }
   | { inputs: object; tokens: Fillings | readonly Fillings[] }
-  | { inputs: object; file?: string; text: string }
+  | { inputs: object; file?: string; text: string; chunks?: readonly Chunk[] }
+
+interface Chunk {
+  text: string
+  timestamp: readonly [number, number]
+}
 
 interface Entity {
   entity: string
@@ -96,9 +101,11 @@ export function compareCase(one: Case, answer: unknown): Comparison {
     )
   }
   if ('text' in one) {
-    const { text } = answer as { text: string }
-    const fault = text === one.text ? null : `${JSON.stringify(text)} instead of ${one.text}`
-    return judge(0, TOLERANCE, fault)
+    const { text, chunks = [] } = answer as { text: string; chunks?: readonly Chunk[] }
+    const shown = (own: string, parts: readonly Chunk[] = []): string =>
+      JSON.stringify([own, ...parts.map((part) => [part.text, ...part.timestamp])])
+    const [own, expected] = [shown(text, chunks), shown(one.text, one.chunks)]
+    return judge(0, TOLERANCE, own === expected ? null : `${own} instead of ${expected}`)
   }
   const { labels } = answer as { labels: Label[] }
   const scores = new Map(labels.map(({ label, score }) => [label, score]))

@@ -86,8 +86,10 @@ function toUrl(path: string): string {
 }
 
 /** Returns the name of the input that takes the files of a task. */
-const inputOf = (task: string): string =>
-  task.startsWith('audio') ? 'input_values' : 'pixel_values'
+function inputOf(task: string): string {
+  if (task === 'automatic-speech-recognition') return 'audio'
+  return task.startsWith('audio') ? 'input_values' : 'pixel_values'
+}
 
 async function post(page: Page, path: string, body: object): Promise<unknown> {
   const { text } = await fetchIn(page, path, body)

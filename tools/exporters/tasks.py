@@ -452,6 +452,52 @@ def nllb(folder):
     return "text2text-generation-with-past", "languages"
 
 
+def whisper(folder):
+    times = [f"<|{at * 0.02:.2f}|>" for at in range(1501)]
+    named = ["<|startoftranscript|>", "<|en|>", "<|de|>", "<|translate|>", "<|transcribe|>", "<|notimestamps|>"]
+    tokenizer = train_bytes(folder, 448, transformers.WhisperTokenizerFast, **dict.fromkeys(
+        ["bos_token", "eos_token", "unk_token", "pad_token"], "<|endoftext|>"
+    ))
+    tokenizer.add_special_tokens({"additional_special_tokens": named})
+    tokenizer.add_tokens(times)
+    tokenizer.save_pretrained(folder)
+    end, start, english, german, translate, transcribe, silent = tokenizer.convert_tokens_to_ids(
+        ["<|endoftext|>", *named]
+    )
+    sizes = {key: value for key, value in SMALL_BART.items() if key != "max_position_embeddings"}
+    config = transformers.WhisperConfig(
+        **sizes,
+        vocab_size=len(tokenizer),
+        num_mel_bins=16,
+        max_target_positions=64,
+        decoder_start_token_id=start,
+        bos_token_id=end,
+        eos_token_id=end,
+        pad_token_id=end,
+        suppress_tokens=None,
+        begin_suppress_tokens=None,
+    )
+    model = randomize(transformers.WhisperForConditionalGeneration(config))
+    settings = dict(
+        lang_to_id={"<|en|>": english, "<|de|>": german},
+        task_to_id={"translate": translate, "transcribe": transcribe},
+        no_timestamps_token_id=silent,
+        is_multilingual=True,
+        max_initial_timestamp_index=50,
+        begin_suppress_tokens=[20, end],
+        suppress_tokens=[1, 2, start, silent],
+        max_length=40,
+        return_timestamps=False,
+        # Otherwise transformers makes these settings anew, without those of Whisper.
+        _from_model_config=False,
+    )
+    for name, value in settings.items():
+        setattr(model.generation_config, name, value)
+    model.save_pretrained(folder)
+    transformers.WhisperFeatureExtractor(feature_size=16).save_pretrained(folder)
+    return "automatic-speech-recognition-with-past", "automatic-speech-recognition"
+
+
 def captions(folder):
     tokenizer = train_bytes(folder, 64, transformers.GPT2TokenizerFast, eos_token="</s>", bos_token="<s>")
     sizes = dict(n_embd=32, n_layer=2, n_head=4, n_positions=64)
@@ -536,10 +582,11 @@ MAKERS = {
     "marian": marian,
     "nllb": nllb,
     "vit-gpt2": captions,
+    "whisper": whisper,
 }
 
 # Folders whose decoder is one graph for all tokens. The others have one for the first run.
-MERGED = ["t5", "marian", "vit-gpt2"]
+MERGED = ["t5", "marian", "vit-gpt2", "whisper"]
 
 
 def units(text, place):
@@ -670,10 +717,23 @@ def cases_of(task, source, inputs):
         names = pictures(inputs)
         return [{"file": name, "labels": run(Image.open(inputs / name), top_k=5)} for name in names]
     names = sounds(inputs)
+    if task == "automatic-speech-recognition":
+        ways = [{}, {"language": "de", "task": "translate"}, {"return_timestamps": True}]
+        return [
+            {"file": name, "inputs": way, **written(run, inputs / name, way)} for name in names for way in ways
+        ]
     return [
         {"file": name, "labels": run({"raw": read_sound(inputs / name), "sampling_rate": 16000}, top_k=4)}
         for name in names
     ]
+
+
+def written(run, path, way):
+    """Returns what is said in a sound, with its parts if timestamps are wanted."""
+    sound = {"raw": read_sound(path), "sampling_rate": 16000}
+    timed = way.get("return_timestamps", False)
+    settings = {name: value for name, value in way.items() if name != "return_timestamps"}
+    return run(sound, return_timestamps=timed, generate_kwargs=dict(num_beams=1, **settings))
 
 
 def export(name, make, root):

@@ -34,6 +34,14 @@ export function readGeneration(files: TaskFiles): Generation | null {
   ].filter(isToken)
   if (start === undefined) return null
   const rules = readRules(stated)
+  const base = {
+    start: [start],
+    end: tokensOf(stated['eos_token_id'] ?? config['eos_token_id']),
+    ...rules,
+  }
+  const notes = noteUnread(stated)
+  const speech = readSpeech(stated)
+  if (speech) return { layout: { ...base, speech }, inputs: speechInputs(speech), notes }
   const { tasks, inputs: taskInputs } = readTasks(config)
   const { languages, inputs: languageInputs } = readLanguages(files, rules.firstToken)
   const maxTokens: Inputs[number] = {
@@ -45,15 +53,13 @@ export function readGeneration(files: TaskFiles): Generation | null {
   }
   return {
     layout: {
-      start: [start],
-      end: tokensOf(stated['eos_token_id'] ?? config['eos_token_id']),
-      ...rules,
+      ...base,
       maxTokensInput: MAX_TOKENS,
       ...(tasks && { tasks }),
       ...(languages && { languages }),
     },
     inputs: [...taskInputs, ...languageInputs, maxTokens],
-    notes: noteUnread(stated),
+    notes,
   }
 }
 
@@ -153,6 +159,60 @@ function readLanguages(
     }
   }
   return { inputs: [] }
+}
+
+type Speech = NonNullable<TextDecoderLayout['speech']>
+
+/** Returns the tokens of a model of speech; `null` if the model is none. */
+function readSpeech(stated: Config): Speech | null {
+  const noTimestamps = stated['no_timestamps_token_id']
+  if (!isToken(noTimestamps)) return null
+  const languages = Object.entries(readTokens(stated['lang_to_id'])).map(
+    ([name, token]) => [name.replaceAll(/[<|>]/g, ''), token] as const,
+  )
+  const { transcribe, translate } = readTokens(stated['task_to_id'])
+  const maxInitial = stated['max_initial_timestamp_index']
+  return {
+    ...(languages.length > 0 && { languages: Object.fromEntries(languages) }),
+    ...(transcribe !== undefined &&
+      translate !== undefined && { tasks: { transcribe, translate } }),
+    noTimestamps,
+    ...(isToken(maxInitial) && { maxInitialTimestamp: maxInitial }),
+  }
+}
+
+const readTokens = (value: unknown): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(isObject(value) ? value : {}).flatMap(([name, token]) =>
+      isToken(token) ? [[name, token] as const] : [],
+    ),
+  )
+
+function speechInputs({ tasks }: Speech): Inputs {
+  const names = tasks ? Object.keys(tasks) : ['transcribe']
+  return [
+    {
+      name: 'language',
+      type: 'string',
+      description: 'Code of the language, such as en. Default: the one that is heard.',
+      optional: true,
+    },
+    {
+      name: 'task',
+      type: 'string',
+      description: 'Whether to write the language of the speech, or English.',
+      optional: true,
+      enumeration: names.map((name) => ({ name, value: name })),
+      defaultValue: 'transcribe',
+    },
+    {
+      name: 'return_timestamps',
+      type: 'bool',
+      description: 'Whether to return the parts of the text with their times.',
+      optional: true,
+      defaultValue: false,
+    },
+  ]
 }
 
 /** Settings of `generate()` that change texts and are not read, with the values that change nothing. */

@@ -1,14 +1,24 @@
 /** Runs the decoder of an encoder-decoder, and keeps its caches of keys and values between runs. */
 import type { InferenceSession, Tensor } from 'onnxruntime-web'
-import { type Runtime, type Session } from '../../engine/onnx/runtime.ts'
-import { ARRAYS, countElements, isElementType } from '../../values/elements.ts'
+import type { TextDecoderLayout } from '../../catalog/decoder-schema.ts'
+import type { Runtime, Session } from '../../engine/onnx/runtime.ts'
+import { ARRAYS, countElements, isElementType, toReadableData } from '../../values/elements.ts'
+import { throwPredictorUnusable } from '../../values/input-errors.ts'
 import { fromTensor, isFixedLength, type RawTensor } from '../tensor.ts'
-import { toReadableData } from '../../values/elements.ts'
 
 /** Files of a graph: the graph, and its weights by the path that it refers to. */
 export interface GraphFiles {
   graph: Blob
   externalData: { path: string; data: Blob }[]
+}
+
+/** Decoder of a predictor, with access to its files. */
+export interface DecoderSetup {
+  tag: string
+  layout: TextDecoderLayout
+  runtime: Runtime
+  /** Returns the files of a graph among the resources. */
+  graphFiles(name: string): GraphFiles
 }
 
 /** Throws `unavailable`, because the graph is none of a decoder. */
@@ -44,8 +54,15 @@ export class DecoderSession {
   #mask: Tensor | null = null
   #tokens: number[] = []
 
-  /** Opens the graphs. Rejects with `unavailable` if the runtime cannot, and as `fail` throws. */
-  static async open(
+  /** Opens the graphs of a predictor. Rejects with `unavailable` if they cannot be used. */
+  static openFor({ tag, layout, runtime, graphFiles }: DecoderSetup): Promise<DecoderSession> {
+    const next = layout.nextGraph === undefined ? null : graphFiles(layout.nextGraph)
+    return DecoderSession.open(runtime, graphFiles(layout.graph), next, (why) =>
+      throwPredictorUnusable(tag, `resources.${layout.graph}`, why),
+    )
+  }
+
+  private static async open(
     runtime: Runtime,
     first: GraphFiles,
     next: GraphFiles | null,

@@ -1,26 +1,22 @@
 /** Writes the text of a prediction, token by token, from what an encoder made of its inputs. */
-import type { TextDecoderLayout, TokenRules } from '../../catalog/decoder-schema.ts'
-import type { Runtime } from '../../engine/onnx/runtime.ts'
-import { throwInvalidInput, throwPredictorUnusable } from '../../values/input-errors.ts'
+import type { TokenRules } from '../../catalog/decoder-schema.ts'
+import { throwInvalidInput } from '../../values/input-errors.ts'
 import type { BoundSignature } from '../bind.ts'
 import type { ParsedInput } from '../parse-inputs.ts'
 import type { GraphRun } from '../run-graph.ts'
 import { readTexts } from '../tensor-codec.ts'
 import type { RawTensor } from '../tensor.ts'
 import { type TextTensorSpec, type TextTokenizer, tokenizeAll } from '../text.ts'
-import { DecoderSession, type GraphFiles } from './decoder-session.ts'
-import { applyRules, findBest } from './token-rules.ts'
+import { DecoderSession, type DecoderSetup } from './decoder-session.ts'
+import { readValue } from './read-value.ts'
+import { writeTokens } from './write-tokens.ts'
 
 type Checked = ReadonlyMap<string, ParsedInput>
 
-interface WriterSetup {
-  tag: string
-  layout: TextDecoderLayout
+/** Parts of a predictor that its decoder needs. */
+export interface WriterSetup extends DecoderSetup {
   bound: BoundSignature
   tokenizer: TextTokenizer
-  runtime: Runtime
-  /** Returns the files of a graph among the resources. */
-  graphFiles(name: string): GraphFiles
 }
 
 /** Decoder of one predictor with its tokenizer. It writes the best token each time. */
@@ -30,12 +26,7 @@ export class TextWriter {
 
   /** Loads the decoder. Rejects with `unavailable` if it cannot be used. */
   static async open(setup: WriterSetup): Promise<TextWriter> {
-    const { tag, layout, runtime, graphFiles } = setup
-    const next = layout.nextGraph === undefined ? null : graphFiles(layout.nextGraph)
-    const session = await DecoderSession.open(runtime, graphFiles(layout.graph), next, (why) =>
-      throwPredictorUnusable(tag, `resources.${layout.graph}`, why),
-    )
-    return new TextWriter(setup, session)
+    return new TextWriter(setup, await DecoderSession.openFor(setup))
   }
 
   private constructor(setup: WriterSetup, session: DecoderSession) {
@@ -58,13 +49,15 @@ export class TextWriter {
    * and rejects to end the writing.
    */
   async write(run: GraphRun, checked: Checked, pause: () => Promise<void>): Promise<GraphRun> {
-    const { output } = this.#setup.layout
+    const { output, start, end } = this.#setup.layout
+    const rules = this.#rulesOf(checked)
     const encoded = run.outputs.get(output)
     if (!encoded) return run
     const lengths = run.facts.texts?.rows.map(({ ids }) => ids.length)
     const texts: string[] = []
     for (let row = 0; row < (encoded.shape[0] ?? 0); row++) {
-      const tokens = await this.#writeTokens(rowOf(encoded, row, lengths?.[row]), checked, pause)
+      const own = rowOf(encoded, row, lengths?.[row])
+      const tokens = await writeTokens(this.#session, own, { start, end, rules, pause })
       texts.push(this.#decode(tokens))
     }
     const written: RawTensor = { type: 'string', data: texts, shape: [texts.length] }
@@ -79,24 +72,6 @@ export class TextWriter {
   #decode(tokens: readonly number[]): string {
     const { tokenizer, layout } = this.#setup
     return tokenizer.decode(tokens, { isPlain: true, tidies: layout.tidy ?? false })
-  }
-
-  async #writeTokens(encoded: RawTensor, checked: Checked, pause: () => Promise<void>) {
-    const { start, end } = this.#setup.layout
-    const rules = this.#rulesOf(checked)
-    const own: number[] = []
-    this.#session.begin(encoded)
-    let fed: readonly number[] = start
-    while (own.length < (rules.maxTokens ?? DEFAULT_MAX_TOKENS)) {
-      await pause()
-      const scores = await this.#session.step(fed)
-      applyRules(scores, { start, own }, rules, end)
-      const token = findBest(scores)
-      own.push(token)
-      if (end.includes(token)) break
-      fed = [token]
-    }
-    return own
   }
 
   /** Returns the rules of the model, with those of the task and of the language. */
@@ -154,9 +129,6 @@ export class TextWriter {
   }
 }
 
-/** Number of tokens of a text that nothing else limits, as that of the pipelines of transformers. */
-const DEFAULT_MAX_TOKENS = 256
-
 /** Number of languages that an error names. */
 const SHOWN_LANGUAGES = 5
 
@@ -167,10 +139,4 @@ function rowOf({ type, data, shape }: RawTensor, row: number, length?: number): 
   const kept = length ?? tokens
   const own = (data as Float32Array).slice(from, from + kept * size)
   return { type, data: own, shape: [1, kept, size] }
-}
-
-/** Returns the only value of an input; `undefined` if it is not given. */
-function readValue(checked: Checked, name: string): unknown {
-  const value = checked.get(name)
-  return value?.form === 'elements' ? value.elements.data[0] : undefined
 }
