@@ -529,6 +529,45 @@ describe('An encoder-decoder', () => {
     expect(printed).toContain("  src_lang: 'eng_Latn',")
   })
 
+  test('hears speech as its processor says, with the tokens of its languages', async () => {
+    const features: Graph = {
+      inputs: [toPort('input_features float32 batch,4,100')],
+      outputs: [toPort('last_hidden_state float32 batch,4,100')],
+      nodes: [{ type: 'Identity', inputs: ['input_features'], outputs: ['last_hidden_state'] }],
+    }
+    const { entry, binding, printed } = await addFolder({
+      ...encoder(config),
+      ...generation({
+        max_length: 40,
+        no_timestamps_token_id: 80,
+        lang_to_id: { '<|en|>': 6 },
+        task_to_id: { transcribe: 8, translate: 9 },
+        max_initial_timestamp_index: 50,
+      }),
+      'm/preprocessor_config.json': json({
+        feature_extractor_type: 'WhisperFeatureExtractor',
+        feature_size: 4,
+        chunk_length: 1,
+      }),
+      ...graphs,
+      'm/encoder_model.onnx': features,
+      'm/decoder_model_merged.onnx': decoderGraph('merged', { isMasked: false }),
+    })
+    expect(decoderOf(entry)?.speech).toEqual({
+      languages: { en: 6 },
+      tasks: { transcribe: 8, translate: 9 },
+      noTimestamps: 80,
+      maxInitialTimestamp: 50,
+    })
+    expect(binding('audio')).toEqual({
+      tensor: 'input_features',
+      shape: [null, 4, 100],
+      audio: { rate: 16_000, mel: { bands: 4, window: 400, hop: 160, frames: 100 } },
+    })
+    expect(entry.signature.outputs.map(({ name }) => name)).toEqual(['text', 'chunks', 'language'])
+    expect(printed).toContain('audio: new Float32Array(16000),')
+  })
+
   test.each<[string, Files, BindingFlags, string]>([
     [
       'without a decoder',
