@@ -6,6 +6,7 @@
 import * as v from 'valibot'
 import type { Precision } from '../types/index.ts'
 import { ARRAYS, SAMPLE_RATES } from '../values/elements.ts'
+import { decoderSchema } from './decoder-schema.ts'
 import { type Dtype, DTYPE_SUFFIXES } from './hub/variants.ts'
 import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-schema.ts'
 import { type Upstream, upstreamSchema } from './upstream-schema.ts'
@@ -418,6 +419,8 @@ const implementationSchema = v.strictObject({
   resources: values.nonEmptyArray(resourceSchema),
   /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
   bindings: v.optional(v.record(values.textSchema, bindingSchema)),
+  /** Decoder that writes a text, token by token, from what an encoder makes of the inputs. */
+  decoder: v.optional(decoderSchema),
   /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
   overrides: values.optionalRecord,
   /**

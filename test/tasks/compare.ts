@@ -16,6 +16,7 @@ export type Case =
   | { inputs: object; file?: string; ranked: readonly Label[] }
   | { inputs: object; answer: Answer }
   | { inputs: object; tokens: Fillings | readonly Fillings[] }
+  | { inputs: object; file?: string; text: string }
 
 interface Entity {
   entity: string
@@ -93,6 +94,11 @@ export function compareCase(one: Case, answer: unknown): Comparison {
     return compareLists(one.tokens.flat(), renamed, ({ token, token_str, sequence }) =>
       [token, token_str, sequence].join('|'),
     )
+  }
+  if ('text' in one) {
+    const { text } = answer as { text: string }
+    const fault = text === one.text ? null : `${JSON.stringify(text)} instead of ${one.text}`
+    return judge(0, TOLERANCE, fault)
   }
   const { labels } = answer as { labels: Label[] }
   const scores = new Map(labels.map(({ label, score }) => [label, score]))
