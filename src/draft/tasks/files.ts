@@ -22,6 +22,8 @@ export interface TaskFiles {
   tokenizer: Config
   /** `true` if there is a `tokenizer.json`. */
   hasTokenizer: boolean
+  /** `vocab.json`. */
+  vocabulary: Config
   /** `preprocessor_config.json`. */
   preprocessor: Config
   /** `sentence_bert_config.json`. */
@@ -36,9 +38,10 @@ export interface TaskFiles {
 export async function readTaskFiles(folder: Folder, config: Config): Promise<TaskFiles> {
   const has = (path: string): boolean => folder.sizeOf(path) !== undefined
   const read = async (path: string): Promise<Config> => (has(path) ? readJson(folder, path) : {})
-  const [tokenizer, preprocessor, sentence, prompts] = await Promise.all(
+  const [tokenizer, vocabulary, preprocessor, sentence, prompts] = await Promise.all(
     [
       'tokenizer_config.json',
+      'vocab.json',
       'preprocessor_config.json',
       'sentence_bert_config.json',
       'config_sentence_transformers.json',
@@ -48,6 +51,7 @@ export async function readTaskFiles(folder: Folder, config: Config): Promise<Tas
     config,
     tokenizer: tokenizer ?? {},
     hasTokenizer: has('tokenizer.json'),
+    vocabulary: vocabulary ?? {},
     preprocessor: preprocessor ?? {},
     sentence: sentence ?? {},
     prompts: prompts ?? {},
