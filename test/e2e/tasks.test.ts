@@ -157,7 +157,7 @@ test.each(['merged', 'divided'])(
   'An encoder-decoder writes a text from its caches: %s',
   { tags: ['everyday'] },
   async (name) => {
-    const predict = (inputs: object) =>
+    const predict = (inputs: Record<string, unknown>) =>
       page.evaluate(
         async ([tag, given]) => {
           const { server } = globalThis as unknown as { server: Server }

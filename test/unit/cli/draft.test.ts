@@ -23,6 +23,7 @@ const model = (changes: Partial<OnnxModel>): OnnxModel => ({
   description: '',
   externalData: [],
   usesHalves: false,
+  operators: new Map(),
   inputs: [value('x')],
   outputs: [value('y')],
   ...changes,
