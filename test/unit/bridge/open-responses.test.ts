@@ -371,6 +371,37 @@ describe('over a WebSocket', () => {
     expect((await turn({ input: 'Hi' })).response?.status).toBe('completed')
   })
 
+  test('the tab gets the numbers of a message as they were sent, also in a continuation', async () => {
+    const bodies: string[] = []
+    const { connect: dial, tab } = await open({
+      answers: () => 'Fine.',
+      fetchTab: async (request) => {
+        bodies.push(await request.clone().text())
+        return tab.fetch(request)
+      },
+    })
+    const { socket, next } = await dial()
+    const sendText = async (fields: string) => {
+      socket.send(`{ "type":"response.create", "store":false,\n"model":"${model}" , ${fields}}`)
+      const last = (await next()).at(-1)!
+      return 'response' in last ? last.response.id : last
+    }
+    const schema = '{"type":"object", "2":[1.0 ,1e2], "1":{"a\\u0022,]":12345678901234567890}}'
+    const tool = `{"type":"function","name":"f","parameters":${schema}}`
+    const id = await sendText(
+      `"tools":[${tool}],"input":[{"role":"user","content":"[\\"{"} , {"type":"additional_tools","tools":[${tool}]}]`,
+    )
+    const second = await sendText(`"previous_response_id":"${id}", "input":"Go on"`)
+    await sendText(`"previous_response_id":"${second}","input":[ ],"metadata":{}`)
+    expect(bodies.map((body) => body.split(schema).length - 1)).toEqual([2, 1, 1])
+    expect(bodies.map((body) => (JSON.parse(body) as { input: unknown[] }).input.length)).toEqual([
+      2, 4, 5,
+    ])
+    expect(await sendText('"input":"Hi","temperature":1e400')).toMatchObject({
+      error: { param: 'temperature', message: expect.stringContaining('not Infinity') },
+    })
+  })
+
   test('a client that leaves cancels its response', async () => {
     let signal: AbortSignal | undefined
     const body = new ReadableStream({

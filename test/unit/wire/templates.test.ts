@@ -90,6 +90,18 @@ test('each of several tools keeps its own numbers, in the order of the tools', a
   expect(numbers).toEqual(['1', '2.0', '3.5', '4.0'])
 })
 
+// A regular expression for whole strings fails from about three million escapes on.
+test('a long text with many escapes may stand beside the numbers', async () => {
+  const { host, texts } = templateHost(LISTS_TOOLS)
+  const tool = '{"type": "function", "function": {"name": "f", "parameters": {"maximum": 1.0}}}'
+  const description = '\\n'.repeat(4_000_000)
+  const body =
+    `{"model": "${TINY.tag}", "messages": [{"role": "user", "content": "Hi"}], ` +
+    `"metadata": {"long": "${description}"}, "tools": [${tool}]}`
+  await send(host, STYLES[0], { body, headers: { 'content-type': 'application/json' } })
+  expect(texts.at(-1)).toContain('"maximum": 1.0')
+})
+
 test('a template gets the arguments of an earlier call with their numbers', async () => {
   const { host, texts } = templateHost(LISTS_TOOLS)
   const text = '{"a": 1.0, "b": [1e5, 2], "2": {"c": 12345678901234567890}}'
