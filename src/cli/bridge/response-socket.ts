@@ -18,6 +18,7 @@ import { nowInSeconds } from '../../wire/http.ts'
 import { responsesBodySchema } from '../../wire/responses.ts'
 import { ResponseEncoder, toUsageJson } from '../../wire/responses-encoder.ts'
 import { assertCallsExist } from '../../wire/responses-tools.ts'
+import { sendRawRefusal, toResponse } from './refusals.ts'
 import { toFrame } from './tab.ts'
 
 /** Path of the WebSocket, which is that of the endpoint. */
@@ -50,6 +51,15 @@ const TRY_AGAIN_LATER = 1013
 /** The WebSockets of clients. */
 export class ResponseSockets {
   readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_BODY_BYTES })
+
+  constructor() {
+    this.#server.on('wsClientError', ({ message }, socket) => {
+      const error = new InoriginError('invalid_request', `The WebSocket is refused: ${message}.`)
+      const refusal = toResponse(error)
+      refusal.headers.set('sec-websocket-version', '13')
+      void sendRawRefusal(socket, refusal)
+    })
+  }
 
   /** Accepts a client, whose requests `exchange` sends. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, exchange: Exchange): void {
