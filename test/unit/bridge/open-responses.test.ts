@@ -226,6 +226,49 @@ describe('a compaction', () => {
     expect(summary?.content).toMatch(/^Summary of the conversation so far:\nSummary: /)
   })
 
+  describe('that the input asks for', () => {
+    const input = [...conversation, { type: 'compaction_trigger' }]
+
+    test('is a response with one item, plain and streamed', async () => {
+      const { post, create, tab } = await open()
+      const response = await create({ input, tools: [WEATHER] })
+      expect(response.output.map(({ type }) => type)).toEqual(['compaction'])
+      expect(tab.requests[0]?.tools).toBeUndefined()
+      const streamed = await (await post('/responses', { input, stream: true })).text()
+      const data = [...streamed.matchAll(/^data: (.*)$/gm)].map(([, json]) => json ?? '')
+      expect(data.map((json) => eventSchema.parse(JSON.parse(json)).type)).toEqual([
+        'response.created',
+        'response.in_progress',
+        'response.output_item.added',
+        'response.output_item.done',
+        'response.completed',
+      ])
+      const next = await create({ input: [...response.output, user('Which word?')] })
+      expect(text(next)).toContain('cobalt')
+      const after = { previous_response_id: response.id, input: 'Which word?' }
+      expect(text(await create(after))).toContain('cobalt')
+    })
+
+    test('is made over a WebSocket, too', async () => {
+      const { connect: dial } = await open()
+      const { turn } = await dial()
+      const { response } = await turn({ input: conversation })
+      const { response: compaction } = await turn({
+        previous_response_id: response?.id,
+        input: [{ type: 'compaction_trigger' }],
+      })
+      expect(compaction?.output.map(({ type }) => type)).toEqual(['compaction'])
+      const next = await turn({ input: [...compaction!.output, user('Which word?')] })
+      expect(text(next.response)).toContain('cobalt')
+    })
+
+    test('is refused in the background', async () => {
+      const { post } = await open()
+      const response = await post('/responses', { input, background: true })
+      expect([response.status, (await response.json()).error.param]).toEqual([400, 'background'])
+    })
+  })
+
   test('of a stored response keeps calls without an output', async () => {
     const { post, create } = await open()
     const { id } = await create({ input: 'The weather?', tools: [WEATHER] })
