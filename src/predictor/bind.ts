@@ -16,8 +16,15 @@ import { getLayoutSize, Rasterizer } from './image.ts'
 import { countChannels, toImageShape } from './image-tensor.ts'
 import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
-import { type Fail, listOtherTensors, listSettings, needsPlaces, openSteps } from './steps.ts'
-import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
+import {
+  type Fail,
+  listOtherTensors,
+  listSettings,
+  needsPixels,
+  needsPlaces,
+  openSteps,
+} from './steps.ts'
+import type { InputTensorSpec, MaskSpec, OutputTensorSpec } from './tensor-codec.ts'
 import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
 
@@ -117,6 +124,7 @@ export function bindSignature(
   const isTensor = (name: string): boolean =>
     ![...companions, ...settings].some((one) => one.name === name)
   const tensors = signature.inputs.filter(({ name }) => isTensor(name))
+  const keepsPixels = all.some(({ steps = [] }) => steps.some(needsPixels))
   const isLocated = all.some(({ steps = [] }) => steps.some(needsPlaces))
   const inputs = tensors.map((parameter): BoundInput => {
     const fail = failAt(`inputs.${parameter.name}`)
@@ -124,8 +132,11 @@ export function bindSignature(
     const { type, shape } = findTensor(model.inputs, binding, parameter.type, fail)
     assertDefault(parameter, fail)
     const spec: InputTensorSpec = { type, shape }
-    if (parameter.type === 'image')
-      spec.image = new Rasterizer(parseImageLayout(binding, type, shape, fail))
+    if (parameter.type === 'image') {
+      spec.image = new Rasterizer(parseImageLayout(binding, type, shape, fail), keepsPixels)
+      const mask = binding.image?.mask
+      if (mask !== undefined) spec.mask = bindMask(mask, model, fail)
+    }
     if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
     if (binding.text)
       spec.text = { ...bindTokens(binding.text, type, model, tokenizers, fail), isLocated }
@@ -151,9 +162,8 @@ export function bindSignature(
   })
 
   for (const { name } of model.inputs) {
-    const sources = inputs.filter(
-      ({ tensor, spec: { text } }) =>
-        tensor === name || text?.layout.mask === name || text?.layout.types === name,
+    const sources = inputs.filter(({ tensor, spec: { text, mask } }) =>
+      [tensor, text?.layout.mask, text?.layout.types, mask?.name].includes(name),
     )
     if (sources.length !== 1)
       failAt(`inputs.${name}`)(
@@ -237,6 +247,12 @@ function bindTokens(
   return { layout, tokenizer: found }
 }
 
+/** Returns the tensor that is 1 for each pixel of an image. */
+function bindMask(name: string, model: ModelTensors, fail: Fail): MaskSpec {
+  const { type, shape } = findTensor(model.inputs, { tensor: name }, 'list', fail)
+  return type === 'string' ? fail(`has the mask ${name}, which is text.`) : { name, type, shape }
+}
+
 type FailAt = (param: string) => Fail
 
 const bindStates = (
@@ -288,7 +304,8 @@ function bindSound(
   const { type, shape } = sound.spec
   if (sound.parameter.type !== type || !SAMPLE_TYPES.includes(type))
     fail(`takes sound, so it must be ${SAMPLE_TYPES.join(' or ')}.`)
-  const { window = null, context = 0 } = layout
+  const { window = null, context = 0, fbank } = layout
+  if (fbank) return { ...sound, layout: toFrames(layout, fbank, sound.spec, fail), window: null }
   // All samples together make a spectrogram, which is cut into windows later.
   const samples = layout.mel ? null : countSamples(shape)
   if (layout.normalize && (window !== null || context > 0))
@@ -296,6 +313,21 @@ function bindSound(
   if (samples !== null && window !== null && window + context !== samples)
     fail(`takes ${samples} samples, not ${window + context} of window and context.`)
   return { ...sound, layout, window: window ?? (samples === null ? null : samples - context) }
+}
+
+/** Returns the layout of a spectrogram, after it was compared with the tensor that takes it. */
+function toFrames(
+  layout: AudioLayout,
+  { bins, frames }: NonNullable<AudioLayout['fbank']>,
+  { type, shape }: InputTensorSpec,
+  fail: Fail,
+): AudioLayout {
+  const { window, context, scale, normalize } = layout
+  if (window !== undefined || context !== undefined || scale !== undefined || normalize)
+    fail('`fbank` is not possible with `window`, `context`, `scale` or `normalize`.')
+  if (type !== 'float32' || (shape && !fitsShape([1, frames, bins], shape)))
+    fail(`takes a spectrogram of the shape [1, ${frames}, ${bins}], which its tensor does not.`)
+  return layout
 }
 
 /** Returns the layout of a binding. `shape` is that of the tensor; `null` if it is unknown. */

@@ -8,6 +8,7 @@ browser. `--minilm` names a folder with the weights of all-MiniLM-L6-v2, as a pa
 """
 
 import argparse
+import base64
 import json
 import logging
 import math
@@ -172,6 +173,11 @@ def sounds(root):
     return made
 
 
+def to_bytes(image):
+    """Returns the pixels of a picture in base64."""
+    return base64.b64encode(image.tobytes()).decode()
+
+
 def read_sound(path):
     with wave.open(str(path)) as file:
         raw = numpy.frombuffer(file.readframes(file.getnframes()), "<i2")
@@ -300,19 +306,19 @@ def image_classifier(kind, processor, **config):
     return make
 
 
+CONVOLUTIONS = dict(
+    conv_dim=(16, 16, 16),
+    conv_stride=(5, 4, 4),
+    conv_kernel=(10, 8, 4),
+    num_feat_extract_layers=3,
+    num_conv_pos_embeddings=16,
+    num_conv_pos_embedding_groups=4,
+)
+
+
 def sound_classifier(folder):
     torch.manual_seed(7)
-    config = transformers.Wav2Vec2Config(
-        **SMALL,
-        **labelled(4),
-        conv_dim=(16, 16, 16),
-        conv_stride=(5, 4, 4),
-        conv_kernel=(10, 8, 4),
-        num_feat_extract_layers=3,
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=4,
-        vocab_size=32,
-    )
+    config = transformers.Wav2Vec2Config(**SMALL, **labelled(4), **CONVOLUTIONS, vocab_size=32)
     transformers.Wav2Vec2ForSequenceClassification(config).eval().save_pretrained(folder)
     transformers.Wav2Vec2FeatureExtractor(do_normalize=True).save_pretrained(folder)
     return "audio-classification", "audio-classification"
@@ -406,6 +412,99 @@ def t5(with_past):
     return make
 
 
+def spectrogram_classifier(folder):
+    torch.manual_seed(7)
+    config = transformers.ASTConfig(**VIT, **labelled(4), initializer_range=0.3, max_length=128, num_mel_bins=64)
+    transformers.ASTForAudioClassification(config).eval().save_pretrained(folder)
+    transformers.ASTFeatureExtractor(max_length=128, num_mel_bins=64).save_pretrained(folder)
+    return "audio-classification", "audio-classification"
+
+
+LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ETAONIHSRDLUMWCFGYPBVK'XJQZ"]
+
+
+def recognizer(folder):
+    torch.manual_seed(7)
+    config = transformers.Wav2Vec2Config(
+        **SMALL, **CONVOLUTIONS, vocab_size=len(LETTERS), pad_token_id=0, final_dropout=0.0
+    )
+    model = transformers.Wav2Vec2ForCTC(config).eval()
+    with torch.no_grad():
+        model.lm_head.weight.copy_(torch.randn_like(model.lm_head.weight))
+        model.lm_head.bias[LETTERS.index("|")] = 12
+    model.save_pretrained(folder)
+    write(folder / "letters.json", {letter: index for index, letter in enumerate(LETTERS)})
+    tokenizer = transformers.Wav2Vec2CTCTokenizer(folder / "letters.json")
+    extractor = transformers.Wav2Vec2FeatureExtractor(do_normalize=True)
+    transformers.Wav2Vec2Processor(feature_extractor=extractor, tokenizer=tokenizer).save_pretrained(folder)
+    return "automatic-speech-recognition", "automatic-speech-recognition"
+
+
+class Matting(torch.nn.Module):
+    """Scores each pixel: what a network for backgrounds has as its only output."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, 1, 5, stride=2, padding=2)
+
+    def forward(self, pixels):
+        return 4 * self.convolution(pixels)
+
+
+def matting(folder):
+    """Writes a model that cuts out, for which neither Optimum nor transformers has a task."""
+    torch.manual_seed(7)
+    torch.onnx.export(
+        Matting().eval(),
+        (torch.zeros(1, 3, 64, 64),),
+        folder / "model.onnx",
+        input_names=["input_image"],
+        output_names=["output_image"],
+        dynamic_axes={"input_image": {0: "batch_size"}, "output_image": {0: "batch_size"}},
+        dynamo=False,
+    )
+    write(folder / "config.json", {"architectures": ["BiRefNet"], "model_type": "birefnet"})
+    transformers.ViTImageProcessor(size=dict(height=64, width=64)).save_pretrained(folder)
+    return None, "cutout"
+
+
+def cut_out(source, image):
+    """Returns the picture with the opacity that the card of BiRefNet computes."""
+    import onnxruntime
+
+    processor = transformers.AutoImageProcessor.from_pretrained(source)
+    pixels = processor(image, return_tensors="np")["pixel_values"]
+    scores = onnxruntime.InferenceSession(source / "model.onnx").run(None, {"input_image": pixels})[0]
+    opacity = torch.nn.functional.interpolate(
+        torch.tensor(scores).sigmoid(), size=image.size[::-1], mode="bilinear", align_corners=False
+    )
+    cut = image.convert("RGB")
+    cut.putalpha(Image.fromarray((opacity[0, 0] * 255).round().byte().numpy()))
+    return cut
+
+
+def spread(model, share=0.3):
+    """Makes the numbers of a model differ, since those of a new one are nearly the same everywhere."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() > 1:
+                own = 8 * share if "class_predictor" in name else share
+                parameter.copy_(torch.randn_like(parameter) * own)
+    return model
+
+
+def picture_model(task, head, config, processor, kind=None, share=0.3):
+    """Returns the maker of a model that answers with parts of a picture, or with another one."""
+
+    def make(folder):
+        torch.manual_seed(7)
+        spread(getattr(transformers, head)(config()).eval(), share).save_pretrained(folder)
+        processor().save_pretrained(folder)
+        return task, kind or task
+
+    return make
+
+
 def bart(folder):
     tokenizer = train_bytes(folder, 512, transformers.BartTokenizerFast)
     config = transformers.BartConfig(**SMALL_BART, vocab_size=len(tokenizer))
@@ -495,7 +594,7 @@ def whisper(folder):
         setattr(model.generation_config, name, value)
     model.save_pretrained(folder)
     transformers.WhisperFeatureExtractor(feature_size=16).save_pretrained(folder)
-    return "automatic-speech-recognition-with-past", "automatic-speech-recognition"
+    return "automatic-speech-recognition-with-past", "transcription"
 
 
 def captions(folder):
@@ -511,6 +610,109 @@ def captions(folder):
     model.save_pretrained(folder)
     transformers.ViTImageProcessor(size=dict(height=32, width=32)).save_pretrained(folder)
     return "image-to-text-with-past", "image-to-text"
+
+
+def detr():
+    backbone = transformers.ResNetConfig(**RESNET, out_features=["stage2"])
+    return transformers.DetrConfig(
+        use_timm_backbone=False,
+        backbone_config=backbone,
+        use_pretrained_backbone=False,
+        backbone=None,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        num_queries=12,
+        **labelled(5),
+    )
+
+
+def rt_detr():
+    backbone = transformers.RTDetrResNetConfig(
+        embedding_size=16, hidden_sizes=[16, 16, 32, 32], depths=[1, 1, 1, 1], layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    return transformers.RTDetrConfig(
+        backbone_config=backbone,
+        encoder_hidden_dim=32,
+        encoder_in_channels=[16, 32, 32],
+        encoder_layers=1,
+        encoder_ffn_dim=64,
+        encoder_attention_heads=2,
+        d_model=32,
+        num_queries=20,
+        decoder_in_channels=[32, 32, 32],
+        decoder_ffn_dim=64,
+        decoder_layers=1,
+        decoder_attention_heads=2,
+        num_denoising=0,
+        anchor_image_size=None,
+        **labelled(5),
+    )
+
+
+def yolos():
+    return transformers.YolosConfig(
+        **VIT, image_size=[64, 96], patch_size=16, num_detection_tokens=10, **labelled(5)
+    )
+
+
+def segformer():
+    return transformers.SegformerConfig(
+        num_encoder_blocks=2,
+        depths=[1, 1],
+        sr_ratios=[2, 1],
+        hidden_sizes=[16, 32],
+        patch_sizes=[7, 3],
+        strides=[4, 2],
+        num_attention_heads=[1, 2],
+        mlp_ratios=[2, 2],
+        decoder_hidden_size=32,
+        **labelled(6),
+    )
+
+
+def maskformer():
+    swin = transformers.SwinConfig(
+        image_size=64, patch_size=4, embed_dim=16, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 2],
+        window_size=4, out_features=["stage1", "stage2", "stage3", "stage4"],
+    )
+    decoder = transformers.DetrConfig(
+        d_model=32, decoder_layers=1, decoder_attention_heads=2, decoder_ffn_dim=64, num_queries=10
+    )
+    return transformers.MaskFormerConfig(
+        backbone_config=swin, decoder_config=decoder, fpn_feature_size=32, mask_feature_size=32, **labelled(5)
+    )
+
+
+def dpt():
+    layers = dict(VIT, num_hidden_layers=4)
+    return transformers.DPTConfig(
+        **layers, image_size=64, patch_size=8, backbone_out_indices=[0, 1, 2, 3],
+        neck_hidden_sizes=[16, 16, 32, 32], fusion_hidden_size=16, is_hybrid=False,
+    )
+
+
+def depth_anything():
+    backbone = transformers.Dinov2Config(
+        hidden_size=32, num_hidden_layers=4, num_attention_heads=2, image_size=70, patch_size=14,
+        out_indices=[1, 2, 3, 4], reshape_hidden_states=False, apply_layernorm=True,
+    )
+    return transformers.DepthAnythingConfig(
+        backbone_config=backbone, reassemble_hidden_size=32, neck_hidden_sizes=[16, 16, 32, 32],
+        fusion_hidden_size=16, head_hidden_size=16,
+    )
+
+
+def glpn():
+    return transformers.GLPNConfig(
+        num_encoder_blocks=4, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 32],
+        num_attention_heads=[1, 2, 2, 2], decoder_hidden_size=16, mlp_ratios=[2, 2, 2, 2],
+    )
 
 
 VIT = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
@@ -583,6 +785,64 @@ MAKERS = {
     "nllb": nllb,
     "vit-gpt2": captions,
     "whisper": whisper,
+    "ast": spectrogram_classifier,
+    "wav2vec2-ctc": recognizer,
+    "detr": picture_model(
+        "object-detection",
+        "DetrForObjectDetection",
+        detr,
+        lambda: transformers.DetrImageProcessor(size=dict(shortest_edge=96, longest_edge=160)),
+    ),
+    "yolos": picture_model(
+        "object-detection",
+        "YolosForObjectDetection",
+        yolos,
+        lambda: transformers.YolosImageProcessor(size=dict(shortest_edge=72, longest_edge=160)),
+    ),
+    "rt-detr": picture_model(
+        "object-detection",
+        "RTDetrForObjectDetection",
+        rt_detr,
+        lambda: transformers.RTDetrImageProcessor(size=dict(height=96, width=96)),
+    ),
+    "segformer": picture_model(
+        "semantic-segmentation",
+        "SegformerForSemanticSegmentation",
+        segformer,
+        lambda: transformers.SegformerImageProcessor(size=dict(height=64, width=64)),
+        "image-segmentation",
+    ),
+    "maskformer": picture_model(
+        "image-segmentation",
+        "MaskFormerForInstanceSegmentation",
+        maskformer,
+        lambda: transformers.MaskFormerImageProcessor(size=dict(shortest_edge=64, longest_edge=160)),
+        share=0.2,
+    ),
+    "dpt": picture_model(
+        "depth-estimation",
+        "DPTForDepthEstimation",
+        dpt,
+        lambda: transformers.DPTImageProcessor(size=dict(height=64, width=64)),
+        share=0.1,
+    ),
+    "depth-anything": picture_model(
+        "depth-estimation",
+        "DepthAnythingForDepthEstimation",
+        depth_anything,
+        lambda: transformers.DPTImageProcessor(
+            size=dict(height=70, width=70), keep_aspect_ratio=True, ensure_multiple_of=14
+        ),
+        share=0.1,
+    ),
+    "glpn": picture_model(
+        "depth-estimation",
+        "GLPNForDepthEstimation",
+        glpn,
+        lambda: transformers.GLPNImageProcessor(size_divisor=32),
+        share=0.1,
+    ),
+    "matting": matting,
 }
 
 # Folders whose decoder is one graph for all tokens. The others have one for the first run.
@@ -637,6 +897,14 @@ def cases_of(task, source, inputs):
             for text in WRITTEN
             for source_language, target in ways
         ]
+    if task == "transcription":
+        run = transformers.pipeline("automatic-speech-recognition", model=str(source), device="cpu")
+        ways = [{}, {"language": "de", "task": "translate"}, {"return_timestamps": True}]
+        return [
+            {"file": name, "inputs": way, **written(run, inputs / name, way)}
+            for name in sounds(inputs)
+            for way in ways
+        ]
     if task == "text2text-generation":
         return [
             {
@@ -646,6 +914,11 @@ def cases_of(task, source, inputs):
             for name in [None, *T5_TASKS]
             for run in [transformers.pipeline(name or task, model=str(source), device="cpu")]
             for text in WRITTEN
+        ]
+    if task == "cutout":
+        return [
+            {"file": name, "inputs": {}, "cutout": to_bytes(cut_out(source, Image.open(inputs / name)))}
+            for name in pictures(inputs)
         ]
     run = transformers.pipeline(task, model=str(source), device="cpu")
     if task in ("summarization", "translation"):
@@ -716,11 +989,47 @@ def cases_of(task, source, inputs):
     if task == "image-classification":
         names = pictures(inputs)
         return [{"file": name, "labels": run(Image.open(inputs / name), top_k=5)} for name in names]
+    if task == "object-detection":
+        return [
+            {"file": name, "inputs": way, "objects": run(Image.open(inputs / name), **way)}
+            for name in pictures(inputs)
+            for way in [dict(), dict(threshold=0.2)]
+        ]
+    if task == "image-segmentation":
+        ways = [dict(), dict(threshold=0.5)] if run.model.config.model_type == "maskformer" else [dict()]
+        return [
+            {
+                "file": name,
+                "inputs": way,
+                "segments": [
+                    {"label": one["label"], "score": one["score"], "mask": to_bytes(one["mask"])}
+                    for one in run(Image.open(inputs / name), **way)
+                ],
+            }
+            for name in pictures(inputs)
+            for way in ways
+        ]
+    if task == "depth-estimation":
+        return [
+            {
+                "file": name,
+                "inputs": {},
+                "depth": to_bytes(one["depth"]),
+                "predicted": one["predicted_depth"].tolist(),
+            }
+            # GLPN takes no picture that is smaller than its steps.
+            for name in pictures(inputs)[:2]
+            for one in [run(Image.open(inputs / name))]
+        ]
     names = sounds(inputs)
     if task == "automatic-speech-recognition":
-        ways = [{}, {"language": "de", "task": "translate"}, {"return_timestamps": True}]
         return [
-            {"file": name, "inputs": way, **written(run, inputs / name, way)} for name in names for way in ways
+            {
+                "file": name,
+                "inputs": {},
+                "text": run({"raw": read_sound(inputs / name), "sampling_rate": 16000})["text"],
+            }
+            for name in names
         ]
     return [
         {"file": name, "labels": run({"raw": read_sound(inputs / name), "sampling_rate": 16000}, top_k=4)}
@@ -736,20 +1045,37 @@ def written(run, path, way):
     return run(sound, return_timestamps=timed, generate_kwargs=dict(num_beams=1, **settings))
 
 
+def onnx_configs(source, task):
+    """Returns how Depth Anything is exported, which Optimum does not know; `None` for other models."""
+    from optimum.exporters.onnx.model_configs import DptOnnxConfig
+    from transformers.models.depth_anything import modeling_depth_anything
+
+    config = transformers.AutoConfig.from_pretrained(source) if task == "depth-estimation" else None
+    if getattr(config, "model_type", "") != "depth_anything":
+        return None
+    # A whole number would fix the size of the graph to that of the example.
+    modeling_depth_anything.int = lambda value: int(value) if isinstance(value, float) else value
+    return {"model": DptOnnxConfig(config, task=task)}
+
+
 def export(name, make, root):
     from optimum.exporters.onnx import main_export
 
     source = fresh(root / ".models" / name)
     task, kind = make(source)
     folder = fresh(root / name)
-    main_export(
-        str(source),
-        str(folder),
-        task=task,
-        library_name="transformers",
-        do_validation=False,
-        no_post_process=name not in MERGED,
-    )
+    if task is None:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+    else:
+        main_export(
+            str(source),
+            str(folder),
+            task=task,
+            library_name="transformers",
+            do_validation=False,
+            no_post_process=name not in MERGED,
+            custom_onnx_configs=onnx_configs(source, task),
+        )
     # Exports of a hub keep these files, and Optimum leaves them out.
     for extra in ["modules.json", "sentence_bert_config.json"]:
         if (source / extra).exists():

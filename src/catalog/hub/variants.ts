@@ -112,7 +112,7 @@ export const TEXT_FILES: readonly { path: string; type: 'config' | 'tokenizer' }
 
 /** Further files that say how a predictor is used, such as how vectors of texts are pooled. */
 const TASK_FILE =
-  /^(modules|sentence_bert_config|config_sentence_transformers|\d+_\w+\/config)\.json$/
+  /^(modules|vocab|sentence_bert_config|config_sentence_transformers|\d+_\w+\/config)\.json$/
 
 /** Returns `true` if a model may need the file at that path. */
 export const isModelFile = (path: string): boolean =>

@@ -33,6 +33,8 @@ export interface TaskFiles {
   hasTokenizer: boolean
   /** Tokens that `tokenizer_config.json` adds to those of the model. */
   addedTokens: readonly AddedToken[]
+  /** `vocab.json`. */
+  vocabulary: Config
   /** `preprocessor_config.json`. */
   preprocessor: Config
   /** `sentence_bert_config.json`. */
@@ -47,10 +49,11 @@ export interface TaskFiles {
 export async function readTaskFiles(folder: Folder, config: Config): Promise<TaskFiles> {
   const has = (path: string): boolean => folder.sizeOf(path) !== undefined
   const read = async (path: string): Promise<Config> => (has(path) ? readJson(folder, path) : {})
-  const [generation, tokenizer, preprocessor, sentence, prompts] = await Promise.all(
+  const [generation, tokenizer, vocabulary, preprocessor, sentence, prompts] = await Promise.all(
     [
       'generation_config.json',
       'tokenizer_config.json',
+      'vocab.json',
       'preprocessor_config.json',
       'sentence_bert_config.json',
       'config_sentence_transformers.json',
@@ -62,6 +65,7 @@ export async function readTaskFiles(folder: Folder, config: Config): Promise<Tas
     tokenizer: tokenizer ?? {},
     hasTokenizer: has('tokenizer.json'),
     addedTokens: readAddedTokens(tokenizer ?? {}),
+    vocabulary: vocabulary ?? {},
     preprocessor: preprocessor ?? {},
     sentence: sentence ?? {},
     prompts: prompts ?? {},
