@@ -30,8 +30,15 @@ const tokenRules = {
 const speechSchema = v.strictObject({
   /** Tokens of the languages by their codes, such as `en`. Default: the model knows only one. */
   languages: v.optional(v.record(values.textSchema, tokenSchema)),
-  /** Tokens of the tasks, to write the language of the speech or English. */
-  tasks: v.optional(v.strictObject({ transcribe: tokenSchema, translate: tokenSchema })),
+  /** Tokens of the tasks. */
+  tasks: v.optional(
+    v.strictObject({
+      /** Token to write the language of the speech. */
+      transcribe: tokenSchema,
+      /** Token to write English. */
+      translate: tokenSchema,
+    }),
+  ),
   /** Token that says that there are no timestamps. Those of the timestamps follow it, 20 ms each. */
   noTimestamps: tokenSchema,
   /** Greatest number of the first timestamp of a window. Default: any. */

@@ -1041,7 +1041,8 @@ def written(run, path, way):
     """Returns what is said in a sound, with its parts if timestamps are wanted."""
     sound = {"raw": read_sound(path), "sampling_rate": 16000}
     timed = way.get("return_timestamps", False)
-    settings = {name: value for name, value in way.items() if name != "return_timestamps"}
+    settings = {"task": "transcribe", **way}
+    settings.pop("return_timestamps", None)
     return run(sound, return_timestamps=timed, generate_kwargs=dict(num_beams=1, **settings))
 
 
