@@ -6,6 +6,7 @@
 import * as v from 'valibot'
 import type { Precision } from '../types/index.ts'
 import { ARRAYS, SAMPLE_RATES } from '../values/elements.ts'
+import { decoderSchema } from './decoder-schema.ts'
 import { type Dtype, DTYPE_SUFFIXES } from './hub/variants.ts'
 import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-schema.ts'
 import { type Upstream, upstreamSchema } from './upstream-schema.ts'
@@ -61,6 +62,8 @@ const variants = v.variant('step', [
     blank: v.optional(values.wholeNumberSchema),
     /** `true` if a last class after those of the labels is the space. Default: false. */
     space: values.optionalFlag,
+    /** Label that stands for the space between words. The text then has no spaces at its ends. */
+    delimiter: values.optionalText,
   }),
   v.strictObject({
     /** Returns an `image` in gray: 0 is black and 1 is white. */
@@ -139,6 +142,67 @@ const variants = v.variant('step', [
   v.strictObject({
     /** Scales each vector to the length 1 (L2 norm). */
     step: v.literal('normalize'),
+  }),
+  v.strictObject({
+    /**
+     * Returns the objects of an image, from probabilities of the classes of boxes: a `list` of
+     * `{ label, index, score, box: { xmin, ymin, xmax, ymax } }`, the highest score first. Boxes are in
+     * pixels of the image.
+     */
+    step: v.literal('objects'),
+    /** Name of the tensor with the boxes: center, width and height as shares of the image. */
+    boxes: values.textSchema,
+    /** Names of the classes. Without them, `label` is the index as text. */
+    labels: v.optional(labelsSchema),
+    /**
+     * `true` if the last class says that a box has no object. A box then has its best class only.
+     * Default: the best pairs of a box and a class are objects.
+     */
+    background: values.optionalFlag,
+    /** Maximum number of objects. Default: the number of boxes. */
+    count: values.optionalCount,
+    /** Score above which a box is an object. Default: 0.5. */
+    threshold: v.optional(v.number()),
+    /** Name of an optional input, a `float32`, that replaces `threshold` in a prediction. */
+    thresholdInput: values.optionalText,
+  }),
+  v.strictObject({
+    /**
+     * Returns the parts of an image, from scores of classes for each pixel: a `list` of
+     * `{ label, index, mask }`. A mask has the size of the image: its part is white, the rest black.
+     */
+    step: v.literal('segments'),
+    /** Names of the classes. Without them, `label` is the index as text. */
+    labels: v.optional(labelsSchema),
+  }),
+  v.strictObject({
+    /**
+     * Returns the parts of an image as `segments` does, with a `score` each, from probabilities of the
+     * classes of masks. The last class says that a mask has no object.
+     */
+    step: v.literal('panoptic'),
+    /** Name of the tensor with a score of each pixel for each mask. */
+    masks: values.textSchema,
+    /** Names of the classes. Without them, `label` is the index as text. */
+    labels: v.optional(labelsSchema),
+    /** Score above which a mask is a part. Default: 0.9. */
+    threshold: v.optional(v.number()),
+    /** Name of an optional input, a `float32`, that replaces `threshold` in a prediction. */
+    thresholdInput: values.optionalText,
+  }),
+  v.strictObject({
+    /** Scales the last two dimensions to the size of the image of the prediction. */
+    step: v.literal('resize'),
+    /** Filter, as PyTorch has it. */
+    by: v.picklist(['bilinear', 'bicubic']),
+  }),
+  v.strictObject({
+    /** Returns an `image` in gray: the smallest number is black, and the largest is white. */
+    step: v.literal('depth'),
+  }),
+  v.strictObject({
+    /** Returns the `image` of the prediction with the numbers, from 0 to 1, as its opacity. */
+    step: v.literal('cutout'),
   }),
 ])
 
@@ -262,6 +326,14 @@ const requirementsSchema = v.strictObject({
   memory: values.optionalCount,
 })
 
+/** Fields of a size that make its sides multiples. */
+const roundedFields = {
+  /** Number of pixels of which the sides become multiples. Default: 1. */
+  multipleOf: values.optionalCount,
+  /** Multiple that a side becomes. Default: `nearest`. */
+  round: v.optional(v.picklist(['nearest', 'down', 'up'])),
+}
+
 /**
  * Conversion of an image to a tensor: resize, then `(value * scale - mean) / std` per channel. A
  * side that is not set follows from the other one by the aspect ratio. Without both sides, the image
@@ -305,12 +377,26 @@ const imageLayoutSchema = v.strictObject({
         width: values.countSchema,
         /** Height in pixels. */
         height: values.countSchema,
+        /** `true` to scale both sides alike, by the factor of that side which changes less. */
+        keepsRatio: values.optionalFlag,
+        ...roundedFields,
       }),
       v.strictObject({
         /** Length of the shorter side in pixels. The other one follows, rounded down. */
         shortest: values.countSchema,
         /** Maximum length of the longer side. Default: none. */
         longest: values.optionalCount,
+        /**
+         * `true` if a side that `longest` shortens is rounded to the nearest pixel, as DETR does. Default:
+         * down.
+         */
+        nearest: values.optionalFlag,
+        ...roundedFields,
+      }),
+      v.strictObject({
+        ...roundedFields,
+        /** Number of pixels of which both sides become multiples. The image keeps its size otherwise. */
+        multipleOf: values.countSchema,
       }),
     ]),
   ),
@@ -333,6 +419,8 @@ const imageLayoutSchema = v.strictObject({
   resample: v.optional(v.picklist(['nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos'])),
   /** CSS color behind transparent pixels, and around the image with `contain`. Default: black. */
   background: values.optionalText,
+  /** Name of a tensor that is 1 for pixels of the image. Its free sides are those of the image. */
+  mask: values.optionalText,
 })
 
 /** Conversion of texts to token tensors: one row for each text, padded to the longest. */
@@ -384,6 +472,22 @@ const audioLayoutSchema = v.strictObject({
   scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
   /** `true` to shift and scale all samples to the mean 0 and the variance 1. Default: false. */
   normalize: values.optionalFlag,
+  /**
+   * Spectrogram that the tensor takes in place of samples: the logarithm of mel energies in frames of
+   * 25 ms, 10 ms apart, as Kaldi computes them. Not possible with `window`.
+   */
+  fbank: v.optional(
+    v.strictObject({
+      /** Number of energies of a frame. */
+      bins: values.countSchema,
+      /** Number of frames. Further ones are left out, and those that are missing are 0. */
+      frames: values.countSchema,
+      /** Number to subtract from all of them. Default: 0. */
+      mean: v.optional(v.number()),
+      /** Number to divide by. Default: 1. */
+      std: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+    }),
+  ),
 })
 
 const bindingSchema = v.strictObject({
@@ -418,6 +522,8 @@ const implementationSchema = v.strictObject({
   resources: values.nonEmptyArray(resourceSchema),
   /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
   bindings: v.optional(v.record(values.textSchema, bindingSchema)),
+  /** Decoder that writes a text, token by token, from what an encoder makes of the inputs. */
+  decoder: v.optional(decoderSchema),
   /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
   overrides: values.optionalRecord,
   /**

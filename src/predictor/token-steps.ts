@@ -218,9 +218,9 @@ export function fillMask(
     return best.slice(0, count).map((token) => ({
       score: scores[token] ?? 0,
       token,
-      text: tokenizer.decode([token], false),
+      text: tokenizer.decode([token]),
       // Without the special tokens, other masks would be missing.
-      sequence: tokenizer.decode(ids.with(at, token), masked.length === 1),
+      sequence: tokenizer.decode(ids.with(at, token), { isPlain: masked.length === 1 }),
     }))
   })
 }
