@@ -59,9 +59,16 @@ export async function readModel(folder: Folder, path: string): Promise<OnnxModel
 }
 
 /** Operators that keep the numbers of a tensor, and change their type, their shape or their count. */
-const FORM_OPERATORS = new Set(
-  ['Cast', 'Identity', 'Reshape', 'Squeeze', 'Unsqueeze', 'Resize', 'Slice', 'Transpose'],
-)
+const FORM_OPERATORS = new Set([
+  'Cast',
+  'Identity',
+  'Reshape',
+  'Squeeze',
+  'Unsqueeze',
+  'Resize',
+  'Slice',
+  'Transpose',
+])
 
 const FUNCTION_NODE = 7
 const SPARSE = { values: 1, indices: 2 }

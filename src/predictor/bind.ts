@@ -150,9 +150,8 @@ export function bindSignature(
   })
 
   for (const { name } of model.inputs) {
-    const sources = inputs.filter(
-      ({ tensor, spec: { text, mask } }) =>
-        [tensor, text?.layout.mask, text?.layout.types, mask?.name].includes(name),
+    const sources = inputs.filter(({ tensor, spec: { text, mask } }) =>
+      [tensor, text?.layout.mask, text?.layout.types, mask?.name].includes(name),
     )
     if (sources.length !== 1)
       failAt(`inputs.${name}`)(

@@ -67,7 +67,10 @@ function createFilters(bins: number, size: number, rate: number): Filter[] {
   return Array.from({ length: bins }, (_, bin) => {
     const middle = low + (bin + 1) * step
     const all = mels.map((mel) => Math.max(0, 1 - Math.abs(mel - middle) / step))
-    const first = Math.max(0, all.findIndex((weight) => weight > 0))
+    const first = Math.max(
+      0,
+      all.findIndex((weight) => weight > 0),
+    )
     return { first, weights: all.slice(first, all.findLastIndex((weight) => weight > 0) + 1) }
   })
 }

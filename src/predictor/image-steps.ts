@@ -220,7 +220,10 @@ export function drawDepth({ data, size: [width, height] }: Planes): ImageData {
 }
 
 /** Returns the image with numbers from 0 to 1 as its opacity. */
-export function cutOut({ data, size: [width, height] }: Planes, rgba: Uint8ClampedArray): ImageData {
+export function cutOut(
+  { data, size: [width, height] }: Planes,
+  rgba: Uint8ClampedArray,
+): ImageData {
   const image = new ImageData(width, height)
   image.data.set(rgba)
   for (const [pixel, value] of data.entries()) image.data[pixel * 4 + 3] = value * 255

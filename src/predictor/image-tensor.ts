@@ -65,7 +65,10 @@ export async function encodeImages(
   const bytes = type === 'uint8' && Uint8Array.from(numbers, Math.round)
   const halves = type === 'float16' && Uint16Array.from(numbers, toHalf)
   const data = bytes || halves || numbers
-  const images = rasters.map(({ own, ownRgba }) => ({ size: own, ...(ownRgba && { rgba: ownRgba }) }))
+  const images = rasters.map(({ own, ownRgba }) => ({
+    size: own,
+    ...(ownRgba && { rgba: ownRgba }),
+  }))
   return { tensor: { type, data, shape: toImageShape(layout, shape, size, count) }, images }
 }
 

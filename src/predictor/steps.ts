@@ -282,11 +282,11 @@ function applyStep(
       if (step.labels && labels.length < known)
         fail(`has ${known} classes, but there are ${labels.length} labels.`)
       const threshold = readThreshold(step, facts, 0.5)
-      const batch = splitBatch(scores)
-      const rows = batch.map((data, image) => {
-        const own = splitBatch(boxes, batch.length)[image] ?? boxes.data
+      const ownBoxes = splitBatch(boxes)
+      const rows = splitBatch(scores).map((own, image) => {
         const size = facts.images?.[image]?.size ?? [1, 1]
-        return findObjects({ data, classes }, own, step, threshold, labels, size)
+        const placed = ownBoxes[image] ?? boxes.data
+        return findObjects({ data: own, classes }, placed, step, threshold, labels, size)
       })
       return { step: 'objects', rows }
     }

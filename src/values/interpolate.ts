@@ -47,7 +47,8 @@ export class PlaneScaler {
     for (let tap = row * count; tap < (row + 1) * count; tap++) {
       const weight = this.#rows.weights[tap] ?? 0
       const start = (this.#rows.places[tap] ?? 0) * width
-      for (let x = 0; x < width; x++) blended[x] = (blended[x] ?? 0) + (plane[start + x] ?? 0) * weight
+      for (let x = 0; x < width; x++)
+        blended[x] = (blended[x] ?? 0) + (plane[start + x] ?? 0) * weight
     }
     const { places, weights, count: across } = this.#columns
     for (let x = 0, tap = 0; x < target.length; x++) {

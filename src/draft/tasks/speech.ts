@@ -12,10 +12,11 @@ export function draftSpeech(
 ): TaskDraft | null {
   const logits = outputs.find(({ name, shape }) => name === 'logits' && shape?.length === 3)
   const isHeard = Object.values(draft.bindings).some(({ audio }) => audio)
-  if (!/ForCTC$/.test(architectureOf(config)) || !logits || !isHeard) return null
+  if (!architectureOf(config).endsWith('ForCTC') || !logits || !isHeard) return null
   const letters = readLetters(vocabulary, tokenizer)
   if (letters.size === 0) {
-    const note = 'The model scores letters, but there is no vocab.json. Copy it from the original model.'
+    const note =
+      'The model scores letters, but there is no vocab.json. Copy it from the original model.'
     return { ...draft, notes: [...draft.notes, note] }
   }
   const classes = positive(logits.shape?.at(-1)) ?? Math.max(...letters.values()) + 1

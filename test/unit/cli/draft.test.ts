@@ -21,6 +21,7 @@ const model = (changes: Partial<OnnxModel>): OnnxModel => ({
   irVersion: 8,
   opsets: new Map([['', 17]]),
   description: '',
+  operators: new Map(),
   externalData: [],
   usesHalves: false,
   inputs: [value('x')],
