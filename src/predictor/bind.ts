@@ -98,13 +98,19 @@ export function bindSignature(
 
   const all = signature.outputs.map(({ name }) => bindingOf(name))
   const settings = all.flatMap(({ steps = [] }) => steps.flatMap(listSettings))
-  const companions = [...bindings.values()].flatMap(({ text }) =>
-    [
+  const { decoder } = implementation
+  const named: { name: string | undefined; type: ParameterType }[] = [
+    ...[...bindings.values()].flatMap(({ text }) => [
       { name: text?.pair, type: 'string' as const },
       { name: text?.labels, type: 'list' as const },
       { name: text?.template, type: 'string' as const },
-    ].filter((one): one is { name: string; type: 'string' | 'list' } => one.name !== undefined),
-  )
+    ]),
+    { name: decoder?.tasks?.input, type: 'string' as const },
+    { name: decoder?.languages?.source, type: 'string' as const },
+    { name: decoder?.languages?.target, type: 'string' as const },
+    { name: decoder?.maxTokensInput, type: 'int32' as const },
+  ]
+  const companions = named.flatMap(({ name, type }) => (name === undefined ? [] : [{ name, type }]))
   for (const { name, type } of settings) {
     const found = signature.inputs.find((input) => input.name === name)
     if (!found?.optional || found.type !== type)
@@ -131,11 +137,14 @@ export function bindSignature(
     }
     if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
     if (binding.text)
-      spec.text = { ...bindText(binding.text, type, model, tokenizers, fail), isLocated }
+      spec.text = { ...bindTokens(binding.text, type, model, tokenizers, fail), isLocated }
     return { parameter, tensor: binding.tensor, spec }
   })
+  if (decoder && !signature.outputs.some(({ name }) => name === decoder.output))
+    failAt(`outputs.${decoder.output}`)('there is no such output for the text of the decoder.')
   const outputs = signature.outputs.map((parameter): BoundOutput => {
     const fail = failAt(`outputs.${parameter.name}`)
+    if (parameter.name === decoder?.output) return bindText(parameter, model, fail)
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)
     const steps = openSteps(binding, parameter.type, labels, fail)
@@ -200,7 +209,17 @@ function assertDefault(parameter: InputParameter, fail: Fail): void {
 const getKeys = ({ keys }: Binding, fail: Fail) =>
   keys ?? fail('is a dict, so its binding must have `keys`.')
 
-function bindText(
+/** Tensor of an encoder that its decoder reads. */
+export const ENCODED = 'last_hidden_state'
+
+/** Binds an output that a decoder writes to what the decoder reads. */
+function bindText(parameter: OutputParameter, { outputs }: ModelTensors, fail: Fail): BoundOutput {
+  if (parameter.type !== 'string') fail('is written by the decoder, so it must be a string.')
+  findTensor(outputs, { tensor: ENCODED }, 'list', fail)
+  return { parameter, tensor: ENCODED, type: 'string', spec: {} }
+}
+
+function bindTokens(
   layout: TextLayout,
   type: ElementType,
   model: ModelTensors,

@@ -1,5 +1,6 @@
 /** Turns outputs of a model into what a person reads: probabilities, classes, text and masks. */
-import { type Binding, ENTITY_MODES, type Step } from '../catalog/schema.ts'
+import type { Binding, Step } from '../catalog/schema.ts'
+import { ENTITY_MODES } from '../catalog/step-schema.ts'
 import type { ParameterType } from '../types/index.ts'
 import { toReadableData } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'

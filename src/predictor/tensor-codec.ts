@@ -60,10 +60,10 @@ export function readTokenRows(
   if (checked.form === 'tokens') return { rows: checked.rows, texts: [], pairs: null }
   const read = (name: string | undefined): readonly string[] | null => {
     const value = name === undefined ? undefined : given.get(name)
-    return value ? toTexts(value, `inputs.${name}`) : null
+    return value ? readTexts(value, `inputs.${name}`) : null
   }
   const { pair, labels: labelsInput, template: templateInput } = spec.layout
-  const own = toTexts(checked, path)
+  const own = readTexts(checked, path)
   const [template = '{}'] = read(templateInput) ?? []
   const fill = (text: string): string => template.replaceAll('{}', () => text)
   const labels = read(labelsInput)
@@ -118,7 +118,8 @@ function toElements(
   return parseElements(type, values, path)
 }
 
-function toTexts(checked: ParsedInput, path: string): readonly string[] {
+/** Returns the texts of a parameter. Throws `invalid_request` that names `path` if there are none. */
+export function readTexts(checked: ParsedInput, path: string): readonly string[] {
   if (checked.form === 'list') return parseElements('string', checked.items, path).data as string[]
   const elements = checked.form === 'elements' ? checked.elements : null
   if (elements?.type !== 'string') return throwInvalidInput(path, 'must be text.')

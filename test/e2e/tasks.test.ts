@@ -5,9 +5,11 @@ import { Tokenizer } from '@huggingface/tokenizers'
 import type { Browser, Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { encodePng } from '../../src/predictor/png.ts'
+import type { Server } from '../../src/index.ts'
 import { makePatient, openBrowser } from '../support/browser.ts'
 import { CliApp, ROOT } from '../support/cli-app.ts'
 import { ENCODER, float, toFloats, TOKENS } from '../support/encoder.ts'
+import { decoderGraph, tokensOf } from '../support/encoder-decoder.ts'
 import { type Graph, onnxFile } from '../support/onnx.ts'
 import { fetchIn } from '../support/requests.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
@@ -78,6 +80,9 @@ beforeAll(async () => {
   put('reranker', 'BertForSequenceClassification', SCORER)
   app.put('painter/preprocessor_config.json', JSON.stringify(PROCESSOR))
   put('painter', 'SegformerForSemanticSegmentation', PAINTER, ['red', 'green', 'blue'])
+  const [first, next] = ['first', 'next'] as const
+  putWriter('merged', { decoder_model_merged: 'merged' })
+  putWriter('divided', { decoder_model: first, decoder_with_past_model: next }, 'onnx/')
   site = await serveStatic({ folders: { '/': app.path('public') }, pages: { '/app.html': PAGE } })
   browser = await openBrowser()
   page = makePatient(await browser.newPage())
@@ -97,6 +102,32 @@ function put(name: string, architecture: string, graph: Graph, names = ['LABEL_0
   app.put(`${name}/config.json`, JSON.stringify({ ...config, id2label: { ...names } }))
   app.put(`${name}/tokenizer.json`, TOKENIZER)
   app.put(`${name}/model.onnx`, onnxFile(graph))
+  expect(app.inorigin('add', name, '--tag', `@me/${name}`)).toMatchObject({ code: 0, err: '' })
+}
+
+const START = 5
+const LIMITS = { start: START, end: 3, count: 9 }
+
+/** Writes a folder of an encoder-decoder, and adds it. `inside` is the folder of its graphs. */
+function putWriter(
+  name: string,
+  decoders: Readonly<Record<string, Parameters<typeof decoderGraph>[0]>>,
+  inside = '',
+): void {
+  const architectures = ['T5ForConditionalGeneration']
+  const summary = { prefix: 'sum up: ', max_length: 5 }
+  const config = { architectures, model_type: 't5', is_encoder_decoder: true }
+  const tasks = { task_specific_params: { summarization: summary } }
+  app.put(`${name}/config.json`, JSON.stringify({ ...config, ...tasks }))
+  const generation = { decoder_start_token_id: START, eos_token_id: LIMITS.end }
+  app.put(
+    `${name}/generation_config.json`,
+    JSON.stringify({ ...generation, max_length: LIMITS.count + 1 }),
+  )
+  app.put(`${name}/tokenizer.json`, TOKENIZER)
+  app.put(`${name}/${inside}encoder_model.onnx`, onnxFile(ENCODER))
+  for (const [graph, kind] of Object.entries(decoders))
+    app.put(`${name}/${inside}${graph}.onnx`, onnxFile(decoderGraph(kind)))
   expect(app.inorigin('add', name, '--tag', `@me/${name}`)).toMatchObject({ code: 0, err: '' })
 }
 
@@ -192,5 +223,34 @@ test(
     const listed = JSON.parse(await (await fetch(results[0].data)).text())
     expect(listed.map(({ label }: { label: string }) => label)).toEqual(['red', 'blue'])
     expect(await read(listed[0].mask)).toEqual(left)
+  },
+)
+
+test.each(['merged', 'divided'])(
+  'An encoder-decoder writes a text from its caches: %s',
+  { tags: ['everyday'] },
+  async (name) => {
+    const predict = (inputs: Record<string, unknown>) =>
+      page.evaluate(
+        async ([tag, given]) => {
+          const { server } = globalThis as unknown as { server: Server }
+          return (await server.predict(tag, given)).outputs
+        },
+        [`@me/${name}`, inputs] as const,
+      )
+    const written = (text: string, limits = LIMITS): string => {
+      const tokens = tokensOf(idsOf(text), limits)
+      return tokenizer.decode(tokens, { clean_up_tokenization_spaces: false })
+    }
+    const texts = ['Lists.', 'How is a list sorted?']
+    expect(await predict({ text: texts[0] })).toEqual({ text: written('Lists.') })
+    const { text } = (await predict({ text: texts })) as { text: { data: string[] } }
+    expect(text.data).toEqual(texts.map((one) => written(one)))
+    expect(await predict({ text: 'Lists.', task: 'summarization' })).toEqual({
+      text: written('sum up: Lists.', { ...LIMITS, count: 4 }),
+    })
+    expect(await predict({ text: 'Lists.', max_new_tokens: 2 })).toEqual({
+      text: written('Lists.', { ...LIMITS, count: 2 }),
+    })
   },
 )

@@ -20,7 +20,7 @@ export type Case =
   | { inputs: object; file: string; segments: readonly Segment[] }
   | { inputs: object; file: string; depth: string; predicted: readonly (readonly number[])[] }
   | { inputs: object; file: string; cutout: string }
-  | { inputs: object; file: string; text: string }
+  | { inputs: object; file?: string; text: string }
 
 interface DetectedObject {
   label: string

@@ -22,7 +22,7 @@ import numpy
 import torch
 import transformers
 from PIL import Image, ImageDraw
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 TEXTS = [
     "The statement is executed once for each item of the list.",
@@ -50,6 +50,7 @@ QUESTIONS = [
     ("Which method sorts?", CONTEXT * 14),
 ]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
+WRITTEN = [TEXTS[0], TEXTS[1], TEXTS[4]]
 LABELS = ["calm", "glad", "angry", "sad", "neutral", "afraid", "surprised"]
 
 
@@ -323,6 +324,94 @@ def sound_classifier(folder):
     return "audio-classification", "audio-classification"
 
 
+def train_unigram(folder, limit, kind, **options):
+    """Trains a tokenizer of pieces with spaces in them, as T5 and Marian have."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=1000, special_tokens=["<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(list(pydoc_data.topics.topics.values())[:20], trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    tokens = dict(pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+    fast = kind(tokenizer_object=tokenizer, model_max_length=limit, **tokens, **options)
+    fast.save_pretrained(folder)
+    return fast
+
+
+def train_bytes(folder, limit, kind, **options):
+    """Trains a tokenizer of bytes, as BART and GPT-2 have."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=1000,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(list(pydoc_data.topics.topics.values())[:20], trainer)
+    fast = kind(tokenizer_object=tokenizer, model_max_length=limit, **options)
+    fast.save_pretrained(folder)
+    return fast
+
+
+def randomize(model, scale=0.3):
+    """Gives a model weights with which its texts vary."""
+    torch.manual_seed(7)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.copy_(torch.randn_like(parameter) * scale)
+    return model.eval()
+
+
+SMALL_BART = dict(
+    d_model=32,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=64,
+    decoder_ffn_dim=64,
+    max_position_embeddings=512,
+)
+
+T5_TASKS = {
+    "summarization": dict(
+        prefix="summarize: ", max_length=40, min_length=12, no_repeat_ngram_size=3, num_beams=4, length_penalty=2.0
+    ),
+    "translation_en_to_de": dict(prefix="translate English to German: ", max_length=24, num_beams=4),
+}
+
+
+def longest(name):
+    """The maximum length of a task, which pipelines of transformers 4.57 replace with their own."""
+    return {"max_new_tokens": T5_TASKS[name]["max_length"] - 1} if name else {}
+
+
+def t5(with_past):
+    def make(folder):
+        tokenizer = train_unigram(folder, 512, transformers.T5TokenizerFast, extra_ids=0)
+        config = transformers.T5Config(
+            vocab_size=len(tokenizer),
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            decoder_start_token_id=0,
+            tie_word_embeddings=False,
+            task_specific_params=T5_TASKS,
+        )
+        randomize(transformers.T5ForConditionalGeneration(config)).save_pretrained(folder)
+        return f"text2text-generation{'-with-past' * with_past}", "text2text-generation"
+
+    return make
+
+
 def spectrogram_classifier(folder):
     torch.manual_seed(7)
     config = transformers.ASTConfig(**VIT, **labelled(4), initializer_range=0.3, max_length=128, num_mel_bins=64)
@@ -414,6 +503,67 @@ def picture_model(task, head, config, processor, kind=None, share=0.3):
         return task, kind or task
 
     return make
+
+
+def bart(folder):
+    tokenizer = train_bytes(folder, 512, transformers.BartTokenizerFast)
+    config = transformers.BartConfig(**SMALL_BART, vocab_size=len(tokenizer))
+    model = randomize(transformers.BartForConditionalGeneration(config))
+    model.generation_config.update(
+        forced_bos_token_id=0,
+        forced_eos_token_id=2,
+        max_length=40,
+        min_length=12,
+        no_repeat_ngram_size=3,
+        repetition_penalty=1.3,
+        num_beams=4,
+    )
+    model.save_pretrained(folder)
+    return "text2text-generation-with-past", "summarization"
+
+
+def marian(folder):
+    tokenizer = train_unigram(folder, 512, transformers.PreTrainedTokenizerFast)
+    config = transformers.MarianConfig(
+        **SMALL_BART, vocab_size=len(tokenizer), pad_token_id=0, eos_token_id=1, decoder_start_token_id=0
+    )
+    model = randomize(transformers.MarianMTModel(config))
+    model.generation_config.update(
+        bad_words_ids=[[0], [20, 30]],
+        forced_eos_token_id=1,
+        max_length=30,
+        suppress_tokens=[5, 6, 7],
+        begin_suppress_tokens=[1, 9],
+        num_beams=6,
+    )
+    model.save_pretrained(folder)
+    return "text2text-generation-with-past", "translation"
+
+
+def nllb(folder):
+    tokenizer = train_bytes(folder, 512, transformers.NllbTokenizerFast, src_lang="eng_Latn")
+    config = transformers.M2M100Config(
+        **SMALL_BART, vocab_size=len(tokenizer), pad_token_id=1, eos_token_id=2, decoder_start_token_id=2
+    )
+    model = randomize(transformers.M2M100ForConditionalGeneration(config))
+    model.generation_config.update(max_length=30)
+    model.save_pretrained(folder)
+    return "text2text-generation-with-past", "languages"
+
+
+def captions(folder):
+    tokenizer = train_bytes(folder, 64, transformers.GPT2TokenizerFast, eos_token="</s>", bos_token="<s>")
+    sizes = dict(n_embd=32, n_layer=2, n_head=4, n_positions=64)
+    decoder = transformers.GPT2Config(**sizes, vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=2)
+    encoder = transformers.ViTConfig(image_size=32, patch_size=8, **VIT)
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+        encoder, decoder, decoder_start_token_id=0, pad_token_id=2, eos_token_id=2, tie_word_embeddings=False
+    )
+    model = randomize(transformers.VisionEncoderDecoderModel(config=config))
+    model.generation_config.update(max_length=24, eos_token_id=2, pad_token_id=2, decoder_start_token_id=0)
+    model.save_pretrained(folder)
+    transformers.ViTImageProcessor(size=dict(height=32, width=32)).save_pretrained(folder)
+    return "image-to-text-with-past", "image-to-text"
 
 
 def detr():
@@ -582,6 +732,12 @@ MAKERS = {
         **VIT,
     ),
     "wav2vec2": sound_classifier,
+    "t5": t5(True),
+    "t5-uncached": t5(False),
+    "bart": bart,
+    "marian": marian,
+    "nllb": nllb,
+    "vit-gpt2": captions,
     "ast": spectrogram_classifier,
     "wav2vec2-ctc": recognizer,
     "detr": picture_model(
@@ -642,6 +798,9 @@ MAKERS = {
     "matting": matting,
 }
 
+# Folders whose decoder is one graph for all tokens. The others have one for the first run.
+MERGED = ["t5", "marian", "vit-gpt2"]
+
 
 def units(text, place):
     """Returns a place in a text as JavaScript counts: characters beyond 16 bits are two."""
@@ -680,12 +839,42 @@ def cases_of(task, source, inputs):
         ]
         scores = [(one[0] if isinstance(one, list) else one)["score"] for one in answers]
         return [{"query": query, "documents": documents, "scores": scores}]
+    if task == "languages":
+        run = transformers.pipeline("translation", model=str(source), device="cpu")
+        ways = [("eng_Latn", "fra_Latn"), ("deu_Latn", "zho_Hans")]
+        return [
+            {
+                "inputs": {"text": text, "src_lang": source_language, "tgt_lang": target},
+                "text": run(text, src_lang=source_language, tgt_lang=target, num_beams=1)[0]["translation_text"],
+            }
+            for text in WRITTEN
+            for source_language, target in ways
+        ]
+    if task == "text2text-generation":
+        return [
+            {
+                "inputs": {"text": text, **({"task": name} if name else {})},
+                "text": next(iter(run(text, num_beams=1, **longest(name))[0].values())),
+            }
+            for name in [None, *T5_TASKS]
+            for run in [transformers.pipeline(name or task, model=str(source), device="cpu")]
+            for text in WRITTEN
+        ]
     if task == "cutout":
         return [
             {"file": name, "inputs": {}, "cutout": to_bytes(cut_out(source, Image.open(inputs / name)))}
             for name in pictures(inputs)
         ]
     run = transformers.pipeline(task, model=str(source), device="cpu")
+    if task in ("summarization", "translation"):
+        texts = [next(iter(run(text, num_beams=1)[0].values())) for text in WRITTEN]
+        return [{"inputs": {"text": text}, "text": written} for text, written in zip(WRITTEN, texts)]
+    if task == "image-to-text":
+        names = pictures(inputs)
+        return [
+            {"file": name, "inputs": {}, "text": run(Image.open(inputs / name))[0]["generated_text"]}
+            for name in names
+        ]
     if task == "text-classification":
         return [{"input": text, "labels": run(text, top_k=None, truncation=True)} for text in TEXTS]
     if task == "zero-shot-classification":
@@ -821,7 +1010,7 @@ def export(name, make, root):
             task=task,
             library_name="transformers",
             do_validation=False,
-            no_post_process=True,
+            no_post_process=name not in MERGED,
             custom_onnx_configs=onnx_configs(source, task),
         )
     # Exports of a hub keep these files, and Optimum leaves them out.

@@ -59,6 +59,17 @@ export const WEIGHTS: Uint8Array = (() => {
   return bytes
 })()
 
+/** Two scores of samples: their sum. */
+export const SOUND: Graph = {
+  inputs: [toPort('input_values float32 batch_size,sequence_length')],
+  outputs: [toPort('logits float32 batch_size,2')],
+  nodes: [
+    { type: 'ReduceSum', inputs: ['input_values', 'axes'], outputs: ['sum'] },
+    { type: 'Concat', inputs: ['sum', 'sum'], outputs: ['logits'], attributes: { axis: 1 } },
+  ],
+  weights: [weight('axes', [1], { integers: [1] }, 'int64')],
+}
+
 /** One operator between one input and one output. */
 export const passing = (port: Partial<Graph['inputs'][number]>, type = 'Identity'): Graph => {
   const full = { name: 'x', type: 'float32', shape: ['n'], ...port } as const

@@ -1,17 +1,7 @@
 /** Folders of tasks that answer with parts of an image, or that hear sound: what they are drafted as. */
 import { describe, expect, test } from 'vitest'
 import type { Graph } from '../../support/onnx.ts'
-import { addFolder, classes, json, toPort, weight } from './graphs.ts'
-
-const SOUND: Graph = {
-  inputs: [toPort('input_values float32 batch_size,sequence_length')],
-  outputs: [toPort('logits float32 batch_size,2')],
-  nodes: [
-    { type: 'ReduceSum', inputs: ['input_values', 'axes'], outputs: ['sum'] },
-    { type: 'Concat', inputs: ['sum', 'sum'], outputs: ['logits'], attributes: { axis: 1 } },
-  ],
-  weights: [weight('axes', [1], { integers: [1] }, 'int64')],
-}
+import { addFolder, classes, json, SOUND, toPort, weight } from './graphs.ts'
 
 describe('A model that answers with parts of an image', () => {
   const PIXELS = 'pixel_values float32 batch_size,num_channels,height,width'
