@@ -229,7 +229,7 @@ export function placeImage(source: Extent, layout: ImageLayout): Placement {
 }
 
 /** Returns the size to which a whole image is scaled before it is cropped. */
-export function resizeExtent(source: Extent, resize: NonNullable<ImageLayout['resize']>): Extent {
+function resizeExtent(source: Extent, resize: NonNullable<ImageLayout['resize']>): Extent {
   const { multipleOf = 1, round = 'nearest' } = resize
   const scaled = 'shortest' in resize ? toShortest(source, resize) : toFrame(source, resize)
   const toSide = (length: number): number =>

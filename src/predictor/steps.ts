@@ -1,5 +1,6 @@
 /** Turns outputs of a model into what a person reads: probabilities, classes, text and masks. */
-import { type Binding, ENTITY_MODES, type Step } from '../catalog/schema.ts'
+import type { Binding, Step } from '../catalog/schema.ts'
+import { ENTITY_MODES } from '../catalog/step-schema.ts'
 import type { ParameterType } from '../types/index.ts'
 import { toReadableData } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
@@ -282,11 +283,11 @@ function applyStep(
       if (step.labels && labels.length < known)
         fail(`has ${known} classes, but there are ${labels.length} labels.`)
       const threshold = readThreshold(step, facts, 0.5)
-      const batch = splitBatch(scores)
-      const rows = batch.map((data, image) => {
-        const own = splitBatch(boxes, batch.length)[image] ?? boxes.data
+      const ownBoxes = splitBatch(boxes)
+      const rows = splitBatch(scores).map((own, image) => {
         const size = facts.images?.[image]?.size ?? [1, 1]
-        return findObjects({ data, classes }, own, step, threshold, labels, size)
+        const placed = ownBoxes[image] ?? boxes.data
+        return findObjects({ data: own, classes }, placed, step, threshold, labels, size)
       })
       return { step: 'objects', rows }
     }

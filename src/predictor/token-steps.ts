@@ -1,5 +1,5 @@
 /** Turns scores of tokens into parts of a text: entities, an answer, or a token for a masked one. */
-import type { ENTITY_MODES, Step } from '../catalog/schema.ts'
+import type { ENTITY_MODES, Step } from '../catalog/step-schema.ts'
 import type { LocatedToken } from './located-tokens.ts'
 import type { TextTokenizer, TokenRow } from './text.ts'
 

@@ -3,7 +3,7 @@ import { float } from './encoder.ts'
 import type { Graph, Operator, Port } from './onnx.ts'
 
 /** Number of tokens that the decoder knows. */
-export const VOCABULARY = 90
+const VOCABULARY = 90
 
 const DECODER_PAST = 'past_key_values.0.decoder.key'
 const ENCODER_PAST = 'past_key_values.0.encoder.key'

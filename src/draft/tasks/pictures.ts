@@ -15,12 +15,12 @@ export function draftPictures(
   const architecture = architectureOf(files.config)
   const sizes = new Map(model.outputs.map(({ name, shape }) => [name, shape?.length]))
   if (
-    /ForObjectDetection$/.test(architecture) &&
+    architecture.endsWith('ForObjectDetection') &&
     sizes.get('logits') === 3 &&
     sizes.has('pred_boxes')
   )
     return draftObjects(draft, model, files)
-  if (/ForSemanticSegmentation$/.test(architecture) && sizes.get('logits') === 4)
+  if (architecture.endsWith('ForSemanticSegmentation') && sizes.get('logits') === 4)
     return draftSegments(draft, model, files)
   const panoptic = PANOPTIC.find(
     ({ name, classes, masks }) => name.test(architecture) && sizes.has(classes) && sizes.has(masks),

@@ -12,7 +12,7 @@ export function draftSpeech(
 ): TaskDraft | null {
   const logits = outputs.find(({ name, shape }) => name === 'logits' && shape?.length === 3)
   const isHeard = Object.values(draft.bindings).some(({ audio }) => audio)
-  if (!/ForCTC$/.test(architectureOf(config)) || !logits || !isHeard) return null
+  if (!architectureOf(config).endsWith('ForCTC') || !logits || !isHeard) return null
   const letters = readLetters(vocabulary, tokenizer)
   if (letters.size === 0) {
     const note =

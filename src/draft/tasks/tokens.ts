@@ -1,5 +1,5 @@
 /** Drafts models that score the tokens of a text: entities, answers to questions, masked tokens. */
-import { ENTITY_MODES, type Step } from '../../catalog/schema.ts'
+import { ENTITY_MODES, type Step } from '../../catalog/step-schema.ts'
 import { isObject } from '../../values/objects.ts'
 import type { OnnxModel } from '../model.ts'
 import { DEFAULT_COUNT, listLabels, TOP_K, toLabels, topKInput } from './classes.ts'

@@ -3,11 +3,21 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
-import { type BindingFlags, parseBindingFlags } from '../../../src/cli/commands/add.ts'
-import { formatAddReport } from '../../../src/cli/report.ts'
+import type { BindingFlags } from '../../../src/cli/commands/add.ts'
 import { decoderGraph } from '../../support/encoder-decoder.ts'
 import type { Graph } from '../../support/onnx.ts'
-import { addIn, catalogIn, expectWhole, freshFolder, GUIDE, toPort, weight } from './graphs.ts'
+import {
+  addFolder,
+  addIn,
+  classes,
+  type Files,
+  freshFolder,
+  GUIDE,
+  json,
+  SOUND,
+  toPort,
+  weight,
+} from './graphs.ts'
 
 const TOKENIZER = readFileSync(join(GUIDE, 'tokenizer.json'))
 
@@ -59,18 +69,6 @@ const CLASSIFIER: Graph = {
   ],
 }
 
-const SOUND: Graph = {
-  inputs: [toPort('input_values float32 batch_size,sequence_length')],
-  outputs: [toPort('logits float32 batch_size,2')],
-  nodes: [
-    { type: 'ReduceSum', inputs: ['input_values', 'axes'], outputs: ['sum'] },
-    { type: 'Concat', inputs: ['sum', 'sum'], outputs: ['logits'], attributes: { axis: 1 } },
-  ],
-  weights: [weight('axes', [1], { integers: [1] }, 'int64')],
-}
-
-const json = (content: unknown): string => JSON.stringify(content)
-
 const sentence = (mode: string, ...kinds: string[]) => ({
   'm/modules.json': json(
     ['Transformer', 'Pooling', ...kinds].map((kind, at) => ({
@@ -85,22 +83,6 @@ const encoder = (config: object = {}) => ({
   'm/config.json': json({ architectures: ['BertModel'], max_position_embeddings: 64, ...config }),
   'm/tokenizer.json': TOKENIZER,
 })
-
-type Files = Parameters<typeof freshFolder>[0]
-
-/** Adds the folder `m` of the files, and returns its entry and what the command prints. */
-async function addFolder(files: Files, flags: BindingFlags = {}, tensors: string[] = []) {
-  const folder = freshFolder(files)
-  const result = await addIn(folder, 'm', { wishes: parseBindingFlags(flags), tensors })
-  expectWhole(folder)
-  const [entry] = catalogIn(folder).entries
-  return {
-    entry: entry as PredictorEntry,
-    binding: (name: string) => (entry as PredictorEntry).implementations[0]?.bindings?.[name],
-    notes: result.notes,
-    printed: formatAddReport(result, { publicDir: join(folder, 'public') }).join('\n'),
-  }
-}
 
 const normalize = { step: 'normalize' } as const
 
@@ -166,12 +148,6 @@ describe('An encoder of texts', () => {
     expect(ids).toEqual(['fp16-webgpu', 'fp32-webgpu', 'fp32-wasm'])
     expect(entry.implementations[0]?.resources.map(({ name }) => name)).toContain('model_fp16.onnx')
   })
-})
-
-const classes = (names: readonly string[], changes: object = {}) => ({
-  architectures: ['BertForSequenceClassification'],
-  id2label: Object.fromEntries(names.entries()),
-  ...changes,
 })
 
 describe('A classifier of texts', () => {
@@ -324,22 +300,6 @@ test.each([
     template: 'hypothesis_template',
     ...layout,
   })
-})
-
-test('A classifier of sounds hears samples as its processor says', async () => {
-  const { binding } = await addFolder({
-    'm/config.json': json(
-      classes(['a', 'b'], { architectures: ['Wav2Vec2ForSequenceClassification'] }),
-    ),
-    'm/preprocessor_config.json': json({
-      feature_extractor_type: 'Wav2Vec2FeatureExtractor',
-      sampling_rate: 16_000,
-      do_normalize: true,
-    }),
-    'm/model.onnx': SOUND,
-  })
-  expect(binding('input_values')?.audio).toEqual({ rate: 16_000, normalize: true })
-  expect(binding('labels')?.steps?.map(({ step }) => step)).toEqual(['softmax', 'top-k'])
 })
 
 describe('Options of a folder', () => {
