@@ -174,8 +174,8 @@ export function parseMessages({ fields: body, ignored }: ParsedBody<MessagesBody
       rename: [
         [
           /^tools\[(\d+)\](\.parameters)?/,
-          (found, index = '', parameters = '') =>
-            (offered[Number(index)]?.path ?? found) + (parameters && '.input_schema'),
+          (_, index = '', parameters = '') =>
+            (offered[Number(index)]?.path ?? `tools[${index}]`) + (parameters && '.input_schema'),
         ],
         [/^format\b/, ownFormat ? 'output_config.format' : 'output_format'],
       ],

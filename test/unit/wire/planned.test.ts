@@ -258,3 +258,14 @@ describe('a request that cannot be planned is refused', () => {
     expect((await answer(CHAT, chatOf(fields))).status).toBe(200)
   })
 })
+
+it('names a tool by its place among all, also those that wait', async () => {
+  const input_schema = { type: 'object' }
+  const tools = [
+    { name: 'late', defer_loading: true, input_schema },
+    { name: 'a b', input_schema },
+  ]
+  const host = planningHost(scripted(['Hi'], { template: TEMPLATE }))
+  const error = await errorOf(await send(host, MESSAGES, { body: messageOf({ tools }) }), 400)
+  expect(error).toMatchObject({ param: 'tools[1].name' })
+})
