@@ -206,6 +206,8 @@ const inModules = (plugin: Plugin): Plugin => ({
 
 export default defineConfig(({ command, mode }) => ({
   root: process.env['VITEST'] ? import.meta.dirname : at('demo'),
+  // The built playground runs in any folder of a web server.
+  base: './',
   appType: 'mpa',
   publicDir: false,
   resolve: { conditions, alias },

@@ -5,6 +5,7 @@ import { createCompare } from './compare/index.ts'
 import { createComposer } from './composer.ts'
 import { showDevice } from './device.ts'
 import { createDigits } from './digits.ts'
+import { byId } from './dom.ts'
 import { createEdges } from './edges.ts'
 import { createHistoryButton } from './history/button.ts'
 import { createHistoryStore } from './history/store.ts'
@@ -23,6 +24,7 @@ import { start } from './start.ts'
 import { createTheme } from './theme.ts'
 import { createTools } from './tools/index.ts'
 
+byId('unstarted', HTMLElement).remove()
 createTheme()
 keepStyle()
 const panel = createPanel()

@@ -29,6 +29,7 @@ export async function start(): Promise<Server> {
     if (wish) sessionStorage.removeItem(wish)
     window.inorigin = server
     tellDifferences(server)
+    if (server.controlled) void tellUnkept()
     return server
   } catch (error) {
     notice(`The server could not start in this page. ${wordsOf(error)}`, 'bad', reload)
@@ -69,6 +70,17 @@ async function askFor(url: URL): Promise<string> {
   dialog.showModal()
   await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }))
   return dialog.returnValue
+}
+
+/** Says so if the service worker of a build could not keep this page, which it does before it controls it. */
+async function tellUnkept(): Promise<void> {
+  const page = new URL('./', document.baseURI)
+  const isKept = await caches.match(page, { ignoreVary: true }).catch(() => undefined)
+  // A development server serves the sources, and keeps nothing.
+  if (isKept || document.querySelector('script[src$=".ts"]')) return
+  const what =
+    'This browser could not keep the page, so it opens only while its web server answers.'
+  notice(`${what} The console says why.`, 'mild')
 }
 
 function tellDifferences(server: Server): void {

@@ -50,8 +50,9 @@ function runCommand(args: readonly string[]): number | Promise<number> {
 }
 
 function showHelp(args: readonly string[]): number {
-  const command = findCommand(args)
   const [first = '-'] = args
+  const ofGroup = COMMANDS.find(({ name }) => name.startsWith(`${first} `))
+  const command = findCommand(args) ?? ofGroup
   if (!command && !first.startsWith('-')) throw unknownCommandError(args)
   return printLines(...(command?.help ?? OVERVIEW))
 }

@@ -12,10 +12,11 @@ import {
   readMark,
   setMark,
   toAssetKey,
+  typeOf,
   type Version,
 } from '../src/values/asset-cache.ts'
 import { computeDigest } from '../src/values/text.ts'
-import { unlessSlow } from './keep-app.ts'
+import { hasContent, isPage, unlessSlow } from './keep-app.ts'
 
 /** Script of the host. Its start decides which version the host and its models run. */
 const HOST_SCRIPT = 'worker.js'
@@ -44,7 +45,8 @@ export class Assets {
     const name = findName(event.request, this.#folder)
     if (name === null) return null
     const isStart = name === HOST_SCRIPT && event.request.destination === 'worker'
-    return isStart ? this.#startHost(event) : this.#answer(event, name)
+    const answer = isStart ? this.#startHost(event) : this.#answer(event, name)
+    return answer.then((response) => withType(response, name))
   }
 
   /** Answers the request for the host's script, and sets the version that the host runs. */
@@ -157,13 +159,23 @@ function findName({ method, mode, integrity, url }: Request, folder: string): st
 
 /**
  * Fetches a file. The bytes are `null` unless they are those of the list. The response is not usable
- * if the server failed: proxies and captive portals answer in place of one.
+ * if the server failed: proxies and captive portals answer in place of one, or send nothing.
  */
 async function fetchFile(request: Request, file: ListedFile | undefined, cache: RequestCache) {
   const response = await fetch(request, { cache })
-  const isPage = response.headers.get('content-type')?.startsWith('text/html')
   const bytes = file ? readListed(response.clone(), file).catch(() => null) : Promise.resolve(null)
-  return { response, bytes, isUsable: response.ok && !isPage }
+  const isUsable = response.ok && !isPage(response) && (await hasContent(response))
+  return { response, bytes, isUsable }
+}
+
+/** Returns the response with a type that browsers run: nginx of Debian 12 sends none for `.mjs`. */
+function withType(response: Response, name: string): Response {
+  const { status, body } = response
+  const headers = new Headers(response.headers)
+  const isKnown = /html|javascript|json|wasm/.test(headers.get('content-type') ?? '')
+  if (!response.ok || isKnown) return response
+  headers.set('content-type', typeOf(name))
+  return new Response(body, { status, headers })
 }
 
 /** Fetches the version on the server; `null` if it has no list. */

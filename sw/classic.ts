@@ -1,5 +1,10 @@
-/** The complete service worker script, `inorigin/sw.js`, for apps without a service worker. */
+/**
+ * The complete service worker script, `inorigin/sw.js`, for apps without a service worker. A script that
+ * imports it has `inorigin.keepApp`.
+ */
 import { attach } from './index.ts'
+
+export { keepApp } from './keep-app.ts'
 
 declare const self: ServiceWorkerGlobalScope
 

@@ -3,7 +3,7 @@ import { ASSETS_PARAM, ISOLATE_PARAM, names, OFFLINE_PARAM } from '../src/link/p
 import { parseFlag } from '../src/validate-arguments.ts'
 import { removeAssets } from '../src/values/asset-cache.ts'
 import { Assets } from './assets.ts'
-import { findKept, unlessSlow } from './keep-app.ts'
+import { fetchOrFind } from './keep-app.ts'
 
 declare const self: ServiceWorkerGlobalScope
 
@@ -30,20 +30,6 @@ export function openFiles({ isolate, offline }: { isolate?: boolean; offline?: b
       return (asset ?? fetchOrFind(event)).then((response) => withHeaders(response, headers))
     },
   }
-}
-
-/**
- * Fetches from the network, or takes the navigation preload that the app's own script enabled. If
- * both fail or are slow, finds the page in a cache of the app's own.
- */
-async function fetchOrFind({ request, preloadResponse }: FetchEvent): Promise<Response> {
-  const fetching = (async () =>
-    ((await preloadResponse) as Response | undefined) ?? (await fetch(request)))()
-  const fetched = await unlessSlow(
-    fetching.catch(() => undefined),
-    undefined,
-  )
-  return fetched ?? (await findKept(request)) ?? fetching
 }
 
 // Cross-origin isolation for pages whose web server sends no headers for it. Isolated pages have

@@ -15,30 +15,53 @@ export interface AppFiles {
 /**
  * Keeps these files when the script is installed, and answers requests for them: from the server, or
  * from the kept copy if the server is down, fails, or takes longer than 3 s. Deletes the files of
- * other versions. Call it after `attach()`, at the top level of the script.
+ * other versions. If a file is missing, none is kept: the console says which, and the next visit tries
+ * again. Call it after `attach()`, at the top level of the script.
  */
 export function keepApp({ version, files }: AppFiles): void {
   const prefix = `inorigin-app:${self.registration.scope}:`
   const cacheName = prefix + version
   const urls = files.map((file) => new URL(file, self.location.href).href)
+  let keeping: Promise<boolean> | undefined
+  let replacing: Promise<void> | undefined
 
-  self.addEventListener('install', (event) => event.waitUntil(keep()))
+  self.addEventListener('install', (event) => event.waitUntil(keepOnce()))
   self.addEventListener('activate', (event) => {
-    event.waitUntil(Promise.all([self.clients.claim(), removeOthers()]))
+    event.waitUntil(Promise.all([self.clients.claim(), replaceOthers()]))
   })
   // Pages that are isolated do not come here: `attach()` answers them, from the same cache.
   self.addEventListener('fetch', (event) => {
-    const [url] = event.request.url.split('?')
-    if (event.request.method === 'GET' && urls.includes(url ?? '')) {
-      event.respondWith(fetchOrFind(event.request))
-    }
+    const { method, mode, url } = event.request
+    const isKnown = urls.includes(url.split('?', 1)[0] ?? '')
+    if (method !== 'GET' || !(isKnown || mode === 'navigate')) return
+    event.waitUntil(replaceOthers())
+    event.respondWith(fetchOrFind(event))
   })
 
   async function keep(): Promise<void> {
-    // Nothing is kept if a file is missing.
-    const copies = await Promise.all(urls.map(async (url) => [url, await fetchFile(url)] as const))
     const cache = await caches.open(cacheName)
+    if ((await cache.keys()).length >= urls.length) return
+    const copies = (await Promise.all(urls.map(fetchCopies))).flat()
     await Promise.all(copies.map(([url, copy]) => cache.put(url, copy)))
+  }
+
+  /** Keeps all files, once each time that the script starts. Resolves with `false` if one is missing. */
+  function keepOnce(): Promise<boolean> {
+    keeping ??= keep().then(
+      () => true,
+      async (error: unknown) => {
+        console.warn('inorigin: this app does not open without a network.', error)
+        await caches.delete(cacheName).catch(() => false)
+        return false
+      },
+    )
+    return keeping
+  }
+
+  /** Deletes other versions once this one is kept. Until then, their pages can still open. */
+  function replaceOthers(): Promise<void> {
+    replacing ??= keepOnce().then((isKept) => (isKept ? removeOthers() : undefined))
+    return replacing
   }
 
   async function removeOthers(): Promise<void> {
@@ -49,29 +72,60 @@ export function keepApp({ version, files }: AppFiles): void {
 }
 
 /**
- * Fetches a file to keep. The copy is found by its address, whatever headers it varied by, and it answers
- * navigations even if the server redirected it.
+ * Fetches a file to keep, and returns its copies by address. They are found whatever headers the file
+ * varied by. A page that the server redirects is kept at its last address, to which the first one leads.
  */
-async function fetchFile(url: string): Promise<Response> {
+async function fetchCopies(url: string): Promise<[string, Response][]> {
   const response = await fetch(url, { cache: 'no-cache' })
   if (!response.ok)
     throw new Error(`${url} cannot be kept: the server returned ${response.status}.`)
-  return toStoredResponse(await response.arrayBuffer(), response.headers)
+  const copy = toStoredResponse(await response.arrayBuffer(), response.headers)
+  if (!response.redirected || !isPage(response)) return [[url, copy]]
+  return [
+    [url, Response.redirect(response.url)],
+    [response.url, copy],
+  ]
 }
 
-async function fetchOrFind(request: Request): Promise<Response> {
-  const fetching = fetch(request)
+/**
+ * Answers from the network, or with the navigation preload that the app's own script enabled. If that
+ * fails, is slow or sends something else, answers with what a cache has.
+ */
+export async function fetchOrFind({ request, preloadResponse }: FetchEvent): Promise<Response> {
+  const fetching = (async () =>
+    ((await preloadResponse) as Response | undefined) ?? (await fetch(request)))()
+  const kept = await findKept(request)
+  if (!kept) return fetching
+  const checking = fetching.then(async (response) => {
+    if (response.type === 'opaqueredirect') return response
+    const isNavigation = request.mode === 'navigate'
+    const isAnswer = isNavigation ? response.status < 500 : response.ok
+    // A proxy or a captive portal sends a page of its own in place of a script.
+    const isRight = isNavigation || isPage(kept) || !isPage(response)
+    return isAnswer && isRight && (await hasContent(response)) ? response : undefined
+  })
   const fetched = await unlessSlow(
-    fetching.catch(() => undefined),
+    checking.catch(() => undefined),
     undefined,
   )
-  if (fetched && fetched.status < 500) return fetched
-  return (await findKept(request)) ?? fetching
+  return fetched ?? kept
 }
 
 /** Resolves with the kept answer to a request, whatever headers it varies by. */
-export const findKept = (request: Request): Promise<Response | undefined> =>
-  caches.match(request, { ignoreSearch: true, ignoreVary: true })
+const findKept = (request: Request): Promise<Response | undefined> =>
+  caches.match(request, { ignoreSearch: true, ignoreVary: true }).catch(() => undefined)
+
+/** Returns `true` for HTML. */
+export const isPage = ({ headers }: Response): boolean =>
+  headers.get('content-type')?.startsWith('text/html') ?? false
+
+/** Resolves with `false` for a body without a byte. The response can still be read. */
+export async function hasContent(response: Response): Promise<boolean> {
+  const reader = response.clone().body?.getReader()
+  const first = await reader?.read()
+  void reader?.cancel().catch(() => undefined)
+  return first?.done === false
+}
 
 /** Resolves like the work of a web server, or otherwise after 3 s. Something kept can answer then. */
 export const unlessSlow = <T, const Otherwise>(work: Promise<T>, otherwise: Otherwise) =>

@@ -75,9 +75,13 @@ export function putFile(
 ): Promise<void> {
   const stored = toStoredResponse(bytes, headers)
   // A server that sends another type would be believed until the next version.
-  stored.headers.set('content-type', TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? SCRIPT_TYPE)
+  stored.headers.set('content-type', typeOf(name))
   return cache.put(toAssetKey(folder + name, sha256), stored)
 }
+
+/** Returns the media type of a file of the folder. */
+export const typeOf = (name: string): string =>
+  TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? SCRIPT_TYPE
 
 const SCRIPT_TYPE = 'text/javascript'
 const TYPES: Readonly<Record<string, string>> = {

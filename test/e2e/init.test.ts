@@ -12,7 +12,7 @@ import {
   watch,
 } from 'node:fs'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { FileList } from '../../src/types/index.ts'
 import { CLI, CliApp, ROOT, type Outcome } from '../support/cli-app.ts'
@@ -281,6 +281,7 @@ test('says how it is used, the whole and each command', () => {
     expect(inorigin('help', ...command.split(' ')).out).toBe(out)
     expect(out.split('\n').every((line) => line.length <= 110)).toBe(true)
   }
+  expect(inorigin('catalog', '--help').out).toBe(inorigin('catalog', 'refresh', '--help').out)
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(inorigin('--version').out).toBe(`${version}\n`)
 })
@@ -391,6 +392,31 @@ test('create takes the folder it runs in, and one that is a new repository', () 
   const { out } = app.run(CLI, ['create', '.'], app.path('here'))
   expect(out).toMatch(/Start it:\n\n {2}npm install\n/)
   expect(app.get('here/package.json')).toContain('"name": "here"')
+})
+
+test('create takes the package from where it runs: a checkout, a packed file, or npm', () => {
+  const dependencyOf = (folder: string): string =>
+    JSON.parse(app.get(`${folder}/package.json`)).dependencies.inorigin
+  const { out } = inorigin('create', 'deep/down', '--template', 'static')
+  expect(resolve(app.path('deep/down'), dependencyOf('deep/down').replace('file:', ''))).toBe(ROOT)
+  expect(out).toContain(`It uses inorigin from ${ROOT}.`)
+
+  const project = 'mäh ordner'
+  const installed = `${project}/node_modules/inorigin`
+  for (const name of ['dist/cli.js', 'package.json', 'templates'])
+    cpSync(join(ROOT, name), app.path(`${installed}/${name}`), { recursive: true })
+  app.put('packed/inorigin-0.1.0.tgz', 'packed')
+  const createAs = (spec: string, folder: string) => {
+    app.put(`${project}/package.json`, JSON.stringify({ dependencies: { inorigin: spec } }))
+    return app.run(app.path(`${installed}/dist/cli.js`), ['create', folder]).out
+  }
+  expect(createAs('file:../packed/inorigin-0.1.0.tgz', 'von hier/app')).toMatch(
+    /inorigin-0\.1\.0\.tgz, which was copied.*\n {2}cd "von hier\/app"\n/s,
+  )
+  expect(dependencyOf('von hier/app')).toBe('file:inorigin-0.1.0.tgz')
+  expect(app.get('von hier/app/inorigin-0.1.0.tgz')).toBe('packed')
+  createAs('^0.1.0', 'app')
+  expect(dependencyOf('app')).toMatch(/^\^\d/)
 })
 
 test('an interrupt leaves no half of a file', async () => {

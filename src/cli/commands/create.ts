@@ -1,6 +1,6 @@
 /** The command `inorigin create`. */
-import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import * as v from 'valibot'
 import { tagSchema } from '../../catalog/value-schemas.ts'
 import { refuse } from '../../draft/refuse.ts'
@@ -24,11 +24,50 @@ type Template = keyof typeof TEMPLATES
  */
 const RENAMED: Readonly<Record<string, string>> = { _gitignore: '.gitignore' }
 
+const PACKAGE = join(DIST, '..')
+
+/** Where the dependency of a new app comes from. */
+interface Source {
+  /** Version or path of the dependency in `package.json`. */
+  spec: string
+  /** Packed package to copy into the app, so that it installs anywhere; `null` for none. */
+  tarball: string | null
+  /** Lines that say so; none for a version of the npm registry. */
+  words: readonly string[]
+}
+
+/** Returns the source of the package that runs this command: npm, a packed file or a checkout. */
+function findSource(folder: string): Source {
+  const isInstalled = basename(dirname(PACKAGE)) === 'node_modules'
+  if (!isInstalled) {
+    const spec = `file:${relative(folder, PACKAGE).split(sep).join('/')}`
+    const words = [`It uses inorigin from ${PACKAGE}. Keep that folder, and its build.`]
+    return { spec, tarball: null, words }
+  }
+  const tarball = findTarball(join(PACKAGE, '../..'))
+  if (tarball === null) return { spec: `^${readVersion()}`, tarball, words: [] }
+  const name = basename(tarball)
+  const words = [
+    `It uses ${name}, which was copied into its folder. Keep that file beside package.json.`,
+  ]
+  return { spec: `file:${name}`, tarball, words }
+}
+
+/** Returns the path of the packed file that a project installed this package from; `null` for none. */
+function findTarball(project: string): string | null {
+  const path = join(project, 'package.json')
+  if (!existsSync(path)) return null
+  const { dependencies } = JSON.parse(readFileSync(path, 'utf8'))
+  const [, file] = /^file:(.*\.t(?:ar\.)?gz)$/.exec(dependencies?.inorigin ?? '') ?? []
+  const tarball = file === undefined ? null : resolve(project, file)
+  return tarball !== null && existsSync(tarball) ? tarball : null
+}
+
 /**
  * Writes the app and returns the names of its files. Throws `invalid_request` if the folder has
  * files already, or if its name cannot be the name of a package.
  */
-function create(folder: string, template: Template, model: string): string[] {
+function create(folder: string, template: Template, model: string, source: Source): string[] {
   const name = basename(resolve(folder))
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(name)) {
     const what = `${name} cannot be the name of a package.`
@@ -38,15 +77,17 @@ function create(folder: string, template: Template, model: string): string[] {
   if (isFolder === false) throw refuse(`${folder} is a file.`, 'Name a new folder.')
   if (isFolder && readdirSync(folder).some((file) => file !== '.git'))
     throw refuse(`${folder} has files already.`, 'Name a new folder.')
-  const from = join(DIST, '..', 'templates', template)
+  const from = join(PACKAGE, 'templates', template)
   const files = readdirSync(from, { recursive: true, encoding: 'utf8' })
     .filter((file) => statSync(join(from, file)).isFile())
     .map((file) => file.split(sep).join('/'))
+  if (source.tarball !== null)
+    writeBelow(folder, basename(source.tarball), { from: source.tarball })
   return files.map((file) => {
     const to = join(dirname(file), RENAMED[basename(file)] ?? basename(file))
     const text = readFileSync(join(from, file), 'utf8')
       .replaceAll('__NAME__', name)
-      .replaceAll('__VERSION__', `^${readVersion()}`)
+      .replaceAll('__VERSION__', source.spec)
       .replaceAll('__MODEL__', model)
     writeBelow(folder, to, { text })
     return to
@@ -65,6 +106,9 @@ function parseModel(tag: string): string {
     `${tag}. ${issues[0].message}`,
   )
 }
+
+/** Returns a path as a shell takes it. */
+const quote = (path: string): string => (/^[\w./@\\:-]+$/.test(path) ? path : `"${path}"`)
 
 const NAMES = Object.keys(TEMPLATES) as Template[]
 
@@ -89,11 +133,14 @@ export const CREATE = defineCommand({
         NAMES.join(', '),
         `${template}.${suggest(template, NAMES)}`,
       )
-    const files = create(folder, found, parseModel(model))
+    const source = findSource(folder)
+    const files = create(folder, found, parseModel(model), source)
     const isHere = resolve(folder) === process.cwd()
-    const steps = [...(isHere ? [] : [`cd ${folder}`]), 'npm install', 'npm run dev']
+    const steps = [...(isHere ? [] : [`cd ${quote(folder)}`]), 'npm install', 'npm run dev']
     return printLines(
-      `Created ${folder} from the template ${found}: ${files.length} files. Start it:`,
+      `Created ${folder} from the template ${found}: ${files.length} files.`,
+      ...source.words,
+      'Start it:',
       '',
       ...steps.map((line) => `  ${line}`),
     )

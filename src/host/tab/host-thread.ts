@@ -42,11 +42,16 @@ export class HostThread {
     this.#setup = setup
     this.#options = options
     this.#worker = new Worker(scriptOf(setup), { type: 'module', name: 'inorigin host' })
-    const fail = (reason: string) => options.onFailure(notStarted(setup, reason))
+    const fail = (reason?: string) => options.onFailure(notStarted(setup, reason))
     this.#worker.onmessage = ({ data }: MessageEvent<HostToPage>) => this.#handleMessage(data)
     // In a running worker, an uncaught error affects one request and is already in the console.
-    this.#worker.onerror = (event) => {
-      if (this.#held) fail(event.message)
+    this.#worker.onerror = async ({ message }) => {
+      if (!this.#held) return
+      // Browsers do not tell why a script did not arrive.
+      const isLost = message === undefined && !(await isReachable(scriptOf(setup)))
+      if (this.#stopped.signal.aborted) return
+      if (isLost) options.onFailure(notKept(setup))
+      else fail(message)
     }
     const { isElected, responses } = options
     const { getHeaders: _, ...cloneable } = setup
@@ -129,6 +134,22 @@ export function notStarted(setup: HostSetup, reason: string | undefined): Inorig
   const why = reason ? ` (${reason})` : ''
   const what = `The worker at ${scriptOf(setup).pathname} could not be started${why}.`
   return new InoriginError('unavailable', `${what} Run \`npx inorigin init <public folder>\`.`, {
+    code: 'worker_not_started',
+  })
+}
+
+/** Timeout in milliseconds for the answer of a web server that may be down. */
+const SERVER_TIMEOUT_MS = 3_000
+
+const isReachable = (url: URL): Promise<boolean> =>
+  fetch(url, { method: 'HEAD', signal: AbortSignal.timeout(SERVER_TIMEOUT_MS) }).then(
+    () => true,
+    () => false,
+  )
+
+function notKept(setup: HostSetup): InoriginError {
+  const what = `The web server does not answer, and this browser has not kept ${scriptOf(setup).pathname}.`
+  return new InoriginError('unavailable', `${what} Open the page again when the server answers.`, {
     code: 'worker_not_started',
   })
 }
