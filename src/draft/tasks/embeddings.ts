@@ -92,7 +92,13 @@ function sizeOf({ name, shape }: Value, { config, modules }: TaskFiles): number 
 }
 
 /** Returns the steps from vectors of tokens to vectors of texts. */
-function toSteps({ modules }: TaskFiles): { steps: Step[]; notes: string[] } {
+function toSteps({ modules, pooling }: TaskFiles): { steps: Step[]; notes: string[] } {
+  const isPooled = Object.keys(pooling).some((key) => key.startsWith('pooling_mode'))
+  if (!modules && isPooled)
+    return {
+      steps: [{ step: 'pool', by: toPool(pooling) }, { step: 'normalize' }],
+      notes: ['The folder has no modules.json, so vectors are scaled to the length 1.'],
+    }
   if (!modules)
     return {
       steps: [{ step: 'pool', by: 'mean' }, { step: 'normalize' }],
@@ -108,11 +114,11 @@ function toSteps({ modules }: TaskFiles): { steps: Step[]; notes: string[] } {
       `modules.json lists a part ${unknown.kind}, which the graph does not have.`,
       'Export the model again with `optimum-cli export onnx --library sentence_transformers`.',
     )
-  const pooling = modules.find(({ kind }) => kind === 'Pooling')
+  const stated = modules.find(({ kind }) => kind === 'Pooling')
   const isNormalized = modules.some(({ kind }) => kind === 'Normalize')
   return {
     steps: [
-      { step: 'pool', by: pooling ? toPool(pooling.config) : 'mean' },
+      { step: 'pool', by: stated ? toPool(stated.config) : 'mean' },
       ...(isNormalized ? [{ step: 'normalize' } as const] : []),
     ],
     notes: [],

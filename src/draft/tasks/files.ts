@@ -33,7 +33,7 @@ export interface TaskFiles {
   hasTokenizer: boolean
   /** Tokens that `tokenizer_config.json` adds to those of the model. */
   addedTokens: readonly AddedToken[]
-  /** `vocab.json`. */
+  /** `vocab.json` of a recognizer of speech; empty for other models. */
   vocabulary: Config
   /** `preprocessor_config.json`. */
   preprocessor: Config
@@ -43,20 +43,22 @@ export interface TaskFiles {
   prompts: Config
   /** Parts that `modules.json` lists, in order; `null` without that file. */
   modules: readonly SentenceModule[] | null
+  /** `1_Pooling/config.json`, which may be there without `modules.json`. */
+  pooling: Config
 }
 
 /** Resolves with the files. Rejects with `invalid_request` that names a file which is no JSON. */
 export async function readTaskFiles(folder: Folder, config: Config): Promise<TaskFiles> {
   const has = (path: string): boolean => folder.sizeOf(path) !== undefined
   const read = async (path: string): Promise<Config> => (has(path) ? readJson(folder, path) : {})
-  const [generation, tokenizer, vocabulary, preprocessor, sentence, prompts] = await Promise.all(
+  const [generation, tokenizer, preprocessor, sentence, prompts, pooling] = await Promise.all(
     [
       'generation_config.json',
       'tokenizer_config.json',
-      'vocab.json',
       'preprocessor_config.json',
       'sentence_bert_config.json',
       'config_sentence_transformers.json',
+      '1_Pooling/config.json',
     ].map(read),
   )
   return {
@@ -65,10 +67,12 @@ export async function readTaskFiles(folder: Folder, config: Config): Promise<Tas
     tokenizer: tokenizer ?? {},
     hasTokenizer: has('tokenizer.json'),
     addedTokens: readAddedTokens(tokenizer ?? {}),
-    vocabulary: vocabulary ?? {},
+    // Other models have tens of thousands of tokens there, and in tokenizer.json, too.
+    vocabulary: architectureOf(config).endsWith('ForCTC') ? await read('vocab.json') : {},
     preprocessor: preprocessor ?? {},
     sentence: sentence ?? {},
     prompts: prompts ?? {},
+    pooling: pooling ?? {},
     modules: has('modules.json') ? await readModules(folder, read) : null,
   }
 }

@@ -107,6 +107,19 @@ describe('An encoder of texts', () => {
     expect(notes.join()).toContain('The folder has no modules.json')
   })
 
+  test('pools as its files say also without modules.json', async () => {
+    const { 'm/1_Pooling/config.json': pooling } = sentence('pooling_mode_cls_token')
+    const { binding, notes } = await addFolder({
+      ...encoder(),
+      'm/1_Pooling/config.json': pooling,
+      'm/model.onnx': ENCODER,
+    })
+    expect(binding('embedding')?.steps).toEqual([{ step: 'pool', by: 'first' }, normalize])
+    expect(notes).toContain(
+      'The folder has no modules.json, so vectors are scaled to the length 1.',
+    )
+  })
+
   test('is cut where and to the length that its files say', async () => {
     const limits = {
       'm/tokenizer_config.json': json({ model_max_length: 48, truncation_side: 'left' }),
