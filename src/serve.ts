@@ -58,8 +58,9 @@ export interface ServeOptions {
   model?: Tag
   /**
    * `true` to isolate the pages of the scope, so that WASM uses threads. The service worker then
-   * adds headers to navigations, and `serve()` reloads the page once on the first visit. Pass the
-   * same value on every page of the scope. Default: `false`.
+   * adds headers to navigations, and `serve()` reloads the page once on the first visit, unless the user
+   * has begun to use it: the next navigation isolates it then. Pass the same value on every page of the
+   * scope. Default: `false`.
    */
   isolate?: boolean
   /**
@@ -360,16 +361,26 @@ class Hosting {
 
 const RELOAD_TIMEOUT_MS = 10_000
 
-/** Reloads a page that the worker did not see, to isolate it. The user may cancel that. */
+/** Events by which a user begins to use a page. */
+const ACTIONS = ['keydown', 'pointerdown', 'beforeinput', 'drop'] as const
+
+/**
+ * Reloads a page that the worker did not see, to isolate it, unless the user has begun to use it, also
+ * while the new page is on its way. The next navigation isolates it then.
+ */
 async function reloadToIsolate({ active, scope }: ServiceWorkerRegistration): Promise<void> {
   // A frame is isolated only together with its parent, or when it is next loaded.
   if (crossOriginIsolated || window.top !== window || !active) return
   const status = await getWorkerStatus(active)
-  if (!status?.isolates || wasReloaded(scope)) return
+  if (!status?.isolates || wasReloaded(scope) || navigator.userActivation?.hasBeenActive) return
   sessionStorage.setItem(markOf(scope), 'true')
   location.reload()
-  // A `beforeunload` listener of the app may let the user cancel it.
-  await new Promise((resolve) => setTimeout(resolve, RELOAD_TIMEOUT_MS))
+  await new Promise<void>((resolve) => {
+    for (const action of ACTIONS)
+      addEventListener(action, () => resolve(stop()), { capture: true, once: true })
+    // A `beforeunload` listener of the app may let the user cancel it.
+    setTimeout(resolve, RELOAD_TIMEOUT_MS)
+  })
 }
 
 /** Keeps the worker running in Firefox, which stops an idle one, and with it running downloads. */
