@@ -91,7 +91,7 @@ describe('with answers by a script', () => {
     await expectAnswers(page, 'Half an')
     const problem = page.getByRole('alert')
     expect(await problem.locator('p').innerText()).toBe(
-      'The hub that has the model cannot be reached now. Try again later.',
+      'The hub of the model cannot be reached now. Try again later.',
     )
     await problem.getByRole('button', { name: 'Ask again' }).click()
     await expectAnswers(page, 'Answer 2.')
