@@ -11,8 +11,8 @@ export interface Source {
 }
 
 /** A passage of `passages.json`, which the build writes. */
-interface IndexedPassage extends Source {
-  /** Signed bytes in base64, in units of `scale`. */
+export interface IndexedPassage extends Source {
+  /** Signed bytes in base64, in units of `scale`: the mean of the vectors of heading and text. */
   vector: string
   scale: number
 }

@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path'
 import { Tokenizer } from '@huggingface/tokenizers'
 import type { Plugin } from 'vite'
+import type { IndexedPassage } from '../../demo/documentation.ts'
 
 /** Name of the file beside the page. */
 const FILE = 'passages.json'
@@ -33,15 +34,6 @@ export interface Passage {
   heading: string
   /** The text without marks of Markdown. */
   text: string
-}
-
-/** A passage as the playground gets it. */
-export interface IndexedPassage {
-  path: string
-  title: string
-  /** Signed bytes in base64: the mean of the vectors of heading and text, in units of `scale`. */
-  vector: string
-  scale: number
 }
 
 /** Returns the passages of README and `docs/`. */

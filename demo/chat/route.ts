@@ -22,7 +22,7 @@ interface Asked {
   hasTools: boolean
 }
 
-/** Who answers, and the pages that the question is about, if the page chose the guide for them. */
+/** Model that answers, and the pages that the question is about if the page chose the guide for them. */
 export interface Route {
   tag: Tag
   sources?: readonly Source[]

@@ -6,147 +6,14 @@
 import * as v from 'valibot'
 import type { Precision } from '../types/index.ts'
 import { ARRAYS, SAMPLE_RATES } from '../values/elements.ts'
+import { decoderSchema } from './decoder-schema.ts'
 import { type Dtype, DTYPE_SUFFIXES } from './hub/variants.ts'
 import { type MlcRecord, mlcSchema, publishedMlcSchema } from './mlc/record-schema.ts'
+import { stepSchema } from './step-schema.ts'
 import { type Upstream, upstreamSchema } from './upstream-schema.ts'
 import * as values from './value-schemas.ts'
 
-const labelsSchema = v.union([
-  v.strictObject({
-    /** Name of the resource, of type `config`: a JSON array or object, or one name in each line. */
-    file: values.pathSchema,
-    /** Key of the names in a JSON object, such as `id2label` of `config.json`. Default: all of it. */
-    key: values.optionalText,
-  }),
-  v.strictObject({
-    /** The names themselves, in the order of the classes. */
-    names: values.nonEmptyArray(v.string()),
-  }),
-  v.strictObject({
-    /** Key of the metadata of the ONNX file, such as `names`, whose value has the same forms. */
-    metadata: values.textSchema,
-  }),
-])
-
-/** Ways in which tokens become entities. */
-export const ENTITY_MODES = ['none', 'simple', 'first', 'average', 'max'] as const
-
-const variants = v.variant('step', [
-  v.strictObject({
-    /** Turns scores into probabilities over the last dimension. */
-    step: v.literal('softmax'),
-  }),
-  v.strictObject({
-    /** Turns each score into a probability of its own. */
-    step: v.literal('sigmoid'),
-  }),
-  v.strictObject({
-    /** Returns a `list` of `{ label, index, score }`, the highest score first. */
-    step: v.literal('top-k'),
-    /** Maximum number of classes to return. */
-    count: values.countSchema,
-    /** Name of an optional input, an `int32`, that replaces `count` in a prediction. */
-    countInput: values.optionalText,
-    /** Minimum score. Default: none. */
-    threshold: v.optional(v.number()),
-    /** Names of the classes. Without them, `label` is the index as text. */
-    labels: v.optional(labelsSchema),
-  }),
-  v.strictObject({
-    /** Returns the text of a recognizer: a `string`, or a `list` of `{ text, score }`. */
-    step: v.literal('ctc'),
-    /** Characters of the classes, without the blank. */
-    labels: labelsSchema,
-    /** Index of the blank. Default: 0. */
-    blank: v.optional(values.wholeNumberSchema),
-    /** `true` if a last class after those of the labels is the space. Default: false. */
-    space: values.optionalFlag,
-  }),
-  v.strictObject({
-    /** Returns an `image` in gray: 0 is black and 1 is white. */
-    step: v.literal('mask'),
-    /** Value from which a pixel is white. The others are then black. */
-    threshold: v.optional(v.number()),
-  }),
-  v.strictObject({
-    /** Makes one vector of those of the tokens of each text: `[texts, tokens, n]` to `[texts, n]`. */
-    step: v.literal('pool'),
-    /**
-     * Vector to return: the `mean` of all tokens, that of the `first` or the `last` one, the largest
-     * number of all (`max`), or their sum divided by the root of their count (`mean-sqrt`).
-     */
-    by: v.picklist(['mean', 'first', 'last', 'max', 'mean-sqrt']),
-  }),
-  v.strictObject({
-    /**
-     * Returns the labels of a prediction, which the text layout names, as a `list` of
-     * `{ label, index, score }`, the highest score first. Without `entailment`, it reads the score of
-     * each label. A prediction without labels is left to the next steps.
-     */
-    step: v.literal('zero-shot'),
-    /** Class of a model of pairs which says that the label fits the text. */
-    entailment: v.optional(values.wholeNumberSchema),
-    /**
-     * Name of an optional input, a `bool`. If it is true, several labels may fit, and each has a
-     * probability of its own.
-     */
-    severalInput: values.optionalText,
-  }),
-  v.strictObject({
-    /**
-     * Returns the entities of a text, from probabilities of its tokens: a `list` of
-     * `{ entity, score, start, end, word }`. `start` and `end` count characters of the text as JavaScript
-     * does, and `word` is the text between them.
-     */
-    step: v.literal('entities'),
-    /** Names of the classes. Those of `B-` and `I-` begin and continue an entity. */
-    labels: labelsSchema,
-    /**
-     * Way in which tokens become entities: each is one (`none`), neighbors of a class are one
-     * (`simple`), or words are, with the class of their `first` token, of the `average`, or of the token
-     * with the highest score (`max`). Default: `simple`.
-     */
-    by: v.optional(v.picklist(ENTITY_MODES)),
-    /** Name of an optional input, a `string`, that replaces `by` in a prediction. */
-    byInput: values.optionalText,
-    /** Classes that are no entities. Default: `O`. */
-    ignore: v.optional(v.array(v.string())),
-  }),
-  v.strictObject({
-    /**
-     * Returns the answer to a question as a `dict` of `{ answer, score, start, end }`, from the scores of
-     * the first token of the answer. The text is the question, and its pair is what the answer is in.
-     */
-    step: v.literal('span'),
-    /** Name of the tensor with the scores of the last token. */
-    end: values.textSchema,
-    /** Maximum number of tokens of an answer. Default: 15. */
-    longest: values.optionalCount,
-  }),
-  v.strictObject({
-    /**
-     * Returns the best tokens for the masked one of a text, from probabilities of all tokens: a `list` of
-     * `{ score, token, text, sequence }`, or one such list for each masked token.
-     */
-    step: v.literal('fill-mask'),
-    /** Token that a text has in place of the masked one, such as `[MASK]`. */
-    mask: values.textSchema,
-    /** Maximum number of tokens to return. */
-    count: values.countSchema,
-    /** Name of an optional input, an `int32`, that replaces `count` in a prediction. */
-    countInput: values.optionalText,
-  }),
-  v.strictObject({
-    /** Scales each vector to the length 1 (L2 norm). */
-    step: v.literal('normalize'),
-  }),
-])
-
-/** Step that turns an output of the model into what a person reads. */
-export type Step = v.InferOutput<typeof variants>
-
-// The type is given because TypeScript infers types of catalogs only to a certain depth.
-const stepSchema: v.GenericSchema<Step> = variants
+export type { Labels, Step } from './step-schema.ts'
 
 const ARRAY_TYPES = Object.keys(ARRAYS) as (keyof typeof ARRAYS)[]
 const OTHER_TYPES = ['string', 'list', 'dict', 'image', 'binary', 'null'] as const
@@ -262,6 +129,14 @@ const requirementsSchema = v.strictObject({
   memory: values.optionalCount,
 })
 
+/** Fields of a size that make its sides multiples. */
+const roundedFields = {
+  /** Number of pixels of which the sides become multiples. Default: 1. */
+  multipleOf: values.optionalCount,
+  /** Multiple that a side becomes. Default: `nearest`. */
+  round: v.optional(v.picklist(['nearest', 'down', 'up'])),
+}
+
 /**
  * Conversion of an image to a tensor: resize, then `(value * scale - mean) / std` per channel. A
  * side that is not set follows from the other one by the aspect ratio. Without both sides, the image
@@ -305,12 +180,26 @@ const imageLayoutSchema = v.strictObject({
         width: values.countSchema,
         /** Height in pixels. */
         height: values.countSchema,
+        /** `true` to scale both sides alike, by the factor of that side which changes less. */
+        keepsRatio: values.optionalFlag,
+        ...roundedFields,
       }),
       v.strictObject({
         /** Length of the shorter side in pixels. The other one follows, rounded down. */
         shortest: values.countSchema,
         /** Maximum length of the longer side. Default: none. */
         longest: values.optionalCount,
+        /**
+         * `true` if a side that `longest` shortens is rounded to the nearest pixel, as DETR does. Default:
+         * down.
+         */
+        nearest: values.optionalFlag,
+        ...roundedFields,
+      }),
+      v.strictObject({
+        ...roundedFields,
+        /** Number of pixels of which both sides become multiples. The image keeps its size otherwise. */
+        multipleOf: values.countSchema,
       }),
     ]),
   ),
@@ -333,6 +222,8 @@ const imageLayoutSchema = v.strictObject({
   resample: v.optional(v.picklist(['nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos'])),
   /** CSS color behind transparent pixels, and around the image with `contain`. Default: black. */
   background: values.optionalText,
+  /** Name of a tensor that is 1 for pixels of the image. Its free sides are those of the image. */
+  mask: values.optionalText,
 })
 
 /** Conversion of texts to token tensors: one row for each text, padded to the longest. */
@@ -384,6 +275,22 @@ const audioLayoutSchema = v.strictObject({
   scale: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
   /** `true` to shift and scale all samples to the mean 0 and the variance 1. Default: false. */
   normalize: values.optionalFlag,
+  /**
+   * Spectrogram that the tensor takes in place of samples: the logarithm of mel energies in frames of
+   * 25 ms, 10 ms apart, as Kaldi computes them. Not possible with `window`.
+   */
+  fbank: v.optional(
+    v.strictObject({
+      /** Number of energies of a frame. */
+      bins: values.countSchema,
+      /** Number of frames. Further ones are left out, and those that are missing are 0. */
+      frames: values.countSchema,
+      /** Number to subtract from all of them. Default: 0. */
+      mean: v.optional(v.number()),
+      /** Number to divide by. Default: 1. */
+      std: v.optional(v.pipe(v.number(), v.minValue(Number.MIN_VALUE))),
+    }),
+  ),
 })
 
 const bindingSchema = v.strictObject({
@@ -418,6 +325,8 @@ const implementationSchema = v.strictObject({
   resources: values.nonEmptyArray(resourceSchema),
   /** Bindings of a predictor's parameters by name. Default: the tensor of the parameter's name. */
   bindings: v.optional(v.record(values.textSchema, bindingSchema)),
+  /** Decoder that writes a text, token by token, from what an encoder makes of the inputs. */
+  decoder: v.optional(decoderSchema),
   /** Values that replace parts of mlc-chat-config.json, for models of MLC. */
   overrides: values.optionalRecord,
   /**
@@ -726,7 +635,6 @@ export type ImageLayout = v.InferOutput<typeof imageLayoutSchema>
 export type TextLayout = v.InferOutput<typeof textLayoutSchema>
 /** Conversion of sound to a tensor of mono samples from -1 to 1. */
 export type AudioLayout = v.InferOutput<typeof audioLayoutSchema>
-export type Labels = NonNullable<Extract<Step, { step: 'top-k' }>['labels']>
 /** Connection of a parameter with an input or output of the graph. */
 export type Binding = v.InferOutput<typeof bindingSchema>
 /** One way to run a tag: an engine, its requirements and its resources. */

@@ -100,13 +100,16 @@ function createPredictLines(
   { tag, signature, states = [], implementations }: PredictorEntry,
   shapes: ExampleShapes,
 ): string[] {
-  const bindings = implementations[0]?.bindings ?? {}
+  const { bindings = {}, decoder } = implementations[0] ?? {}
+  const { source, target, names = [] } = decoder?.languages ?? {}
   const given = signature.inputs.filter(
     ({ name, optional }) => !optional && !states.some(({ input }) => input === name),
   )
   const inputs = given.map((parameter) => {
     const binding = bindings[parameter.name]
     const tried = shapes.get(binding?.tensor ?? parameter.name)
+    if (parameter.name === source || parameter.name === target)
+      return `  ${parameter.name}: ${toStringLiteral(names[0] ?? '')},`
     return `  ${toMemberName(parameter.name)}: ${createExample(parameter, binding, tried)},`
   })
   const nextStates = new Set(states.map(({ output }) => output))

@@ -39,7 +39,7 @@ export async function requestGpu({
   const missing = features.filter((feature) => !description.features.includes(feature))
   if (missing.length > 0) {
     const untrusted = missing.filter((feature) => !isTrusted(feature))
-    const why = untrusted.length > 0 ? ` (${untrusted.join(', ')} is never enabled)` : ''
+    const why = untrusted.length > 0 ? ` (${untrusted.join(', ')} is not enabled on request)` : ''
     throw noGpu(`The GPU has no ${missing.join(', ')}${why}.`)
   }
   const wanted = new Set([...optional, ...features])

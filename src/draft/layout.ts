@@ -10,11 +10,13 @@ import {
   toVariants,
   type Variant,
 } from '../catalog/hub/variants.ts'
+import type { TextDecoderLayout } from '../catalog/decoder-schema.ts'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { readNodes } from '../engine/onnx/graph-file.ts'
 import { isVisionModel, VISION_MODEL_TYPES } from '../engine/onnx/vision/families.ts'
 import { InoriginError } from '../error.ts'
 import { checkGraphs, checkTexts } from './chat.ts'
+import { isEncoderDecoder, planEncoderDecoder } from './encoder-decoder.ts'
 import { type Folder, readJson } from './folder.ts'
 import { type GenaiModel, readGenai } from './genai.ts'
 import type { OnnxModel } from './model.ts'
@@ -35,13 +37,7 @@ import {
 } from './plan.ts'
 import { refuse } from './refuse.ts'
 import { draftSignature } from './signature.ts'
-import {
-  architectureOf,
-  type Config,
-  positive,
-  readTaskFiles,
-  type TaskFiles,
-} from './tasks/files.ts'
+import { type Config, positive, readTaskFiles, type TaskFiles } from './tasks/files.ts'
 import { draftTask } from './tasks/index.ts'
 
 /** Resolves with the plan of a folder in the layout of web exports. Rejects as `planGraph`. */
@@ -50,7 +46,10 @@ export async function planLayout(
   files: readonly HubFile[],
   options: PlanOptions,
 ): Promise<Plan> {
-  const { variants, source } = await findLayout(folder, files, options)
+  const config = await readJson(folder, 'config.json')
+  if (isEncoderDecoder(config, listPaths(files)))
+    return planEncoderDecoder(folder, files, config, options)
+  const { variants, source } = findLayout(folder, files, config, options)
   return planVariants(folder, variants, source, options)
 }
 
@@ -63,19 +62,27 @@ export async function planLayoutPredictor(
   files: readonly HubFile[],
   options: PlanOptions,
 ): Promise<Plan | null> {
-  const { variants, source } = await findLayout(folder, files, options)
+  const config = await readJson(folder, 'config.json')
+  if (isEncoderDecoder(config, listPaths(files)))
+    return planEncoderDecoder(folder, files, config, options)
+  const { variants, source } = findLayout(folder, files, config, options)
   const { planned, unfit } = await readVariants(folder, variants, source, options)
   return isChat(source, planned)
     ? null
     : planPredictorVariants(folder, planned, source, unfit, options)
 }
 
-/** Resolves with the variants of a folder in the layout of web exports. Rejects as `planGraph`. */
-async function findLayout(folder: Folder, files: readonly HubFile[], options: PlanOptions) {
+const listPaths = (files: readonly HubFile[]): string[] => files.map(({ path }) => path)
+
+/** Returns the variants of a folder in the layout of web exports. Throws as `planGraph`. */
+function findLayout(
+  folder: Folder,
+  files: readonly HubFile[],
+  config: Config,
+  options: PlanOptions,
+) {
   const { devices, dtypes, precision } = options
-  const config = await readJson(folder, 'config.json')
   const names = files.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))
-  refuseSeveral(folder, config, names)
   const seesImages =
     isVisionModel(config) && files.some(({ path }) => path.startsWith('onnx/vision_encoder'))
   const variants = findVariants(files, dtypes, seesImages, precision).filter(({ device }) =>
@@ -121,8 +128,9 @@ export async function planFlat(
     open: (path) => folder.open(inside(path)),
   }
   const plan = await planLayout(nested, moved, options)
-  const implementations = plan.implementations.map((one) => ({
+  const implementations = plan.implementations.map(({ decoder, ...one }) => ({
     ...one,
+    ...(decoder && { decoder: moveGraphs(decoder, inside) }),
     items: one.items.map((item) => ({
       ...item,
       name: inside(item.name),
@@ -131,6 +139,17 @@ export async function planFlat(
   }))
   return { ...plan, implementations }
 }
+
+/** Returns a decoder with other names of its graphs. */
+const moveGraphs = (
+  decoder: TextDecoderLayout,
+  move: (path: string) => string,
+): TextDecoderLayout => ({
+  ...decoder,
+  encoder: move(decoder.encoder),
+  graph: move(decoder.graph),
+  ...(decoder.nextGraph !== undefined && { nextGraph: move(decoder.nextGraph) }),
+})
 
 /** Resolves with the plan of a folder of ONNX Runtime GenAI. Rejects as `planGraph`. */
 export async function planGenai(folder: Folder, options: PlanOptions): Promise<Plan> {
@@ -147,26 +166,9 @@ export async function planConfigGraph(
   options: PlanOptions,
 ): Promise<Plan> {
   const config = await readJson(folder, 'config.json')
-  const slash = path.lastIndexOf('/') + 1
-  refuseSeveral(folder, config, [path.slice(slash)])
+  if (isEncoderDecoder(config, [path]))
+    return planEncoderDecoder(folder, [toFile(folder, path)], config, options)
   return planOne(folder, path, model, { ...options, isChat: isDecoder(model) })
-}
-
-/** Parts of encoder-decoders that have a graph of their own. */
-const ENCODER_DECODER = /^(encoder_model|decoder_model|decoder_with_past_model|encoder|decoder)[_.]/
-const GENERATES = /(ForConditionalGeneration|MTModel|EncoderDecoderModel|ForSpeechSeq2Seq)$/
-
-/** Throws `invalid_request` for an encoder-decoder. `graphs` has the names of its graphs. */
-function refuseSeveral(folder: Folder, config: Config, graphs: readonly string[]): void {
-  const isDivided =
-    graphs.some((name) => /^encoder(_model)?[_.]/.test(name)) &&
-    graphs.some((name) => ENCODER_DECODER.test(name) && name.startsWith('decoder'))
-  const isEncoderDecoder =
-    config['is_encoder_decoder'] === true && GENERATES.test(architectureOf(config))
-  if (!isDivided && !isEncoderDecoder) return
-  const name = architectureOf(config) || String(config['model_type'] ?? 'its architecture')
-  const what = `${folder.nameOf('')} is an encoder-decoder (${name}), which is not supported yet.`
-  throw refuse(what, 'To use its parts as predictors, add each graph file alone.')
 }
 
 /**
@@ -187,8 +189,7 @@ async function planOne(
       `--dtypes ${dtypes.join(',')}: the weights of ${name} are ${dtype}.`,
       `Use --dtypes ${dtype}, or leave it out.`,
     )
-  const file = { path, bytes: folder.sizeOf(path) ?? 0, sha256: null, blobId: '' }
-  const all = toVariants(dtype, [file], dtypes)
+  const all = toVariants(dtype, [toFile(folder, path)], dtypes)
   const variants = all.filter(({ device }) => devices.includes(device))
   if (variants.length === 0)
     throw refuse(
@@ -207,6 +208,13 @@ async function planOne(
   const source = { texts, config, seesImages: false, isChat }
   return planVariants(folder, variants, source, options)
 }
+
+const toFile = (folder: Folder, path: string): HubFile => ({
+  path,
+  bytes: folder.sizeOf(path) ?? 0,
+  sha256: null,
+  blobId: '',
+})
 
 const listTexts = (folder: Folder): Item[] =>
   TEXT_FILES.flatMap(({ path, type }): Item[] => {

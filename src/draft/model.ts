@@ -41,6 +41,8 @@ export interface OnnxModel {
   description: string
   inputs: Value[]
   outputs: Value[]
+  /** Operators that compute the outputs, by their names. Those that only change a form are passed over. */
+  operators: ReadonlyMap<string, string>
   /** Paths of the files that hold weights, as the model refers to them. */
   externalData: string[]
   usesHalves: boolean
@@ -56,6 +58,18 @@ export async function readModel(folder: Folder, path: string): Promise<OnnxModel
   }
 }
 
+/** Operators that keep the numbers of a tensor, and change their type, their shape or their count. */
+const FORM_OPERATORS = new Set([
+  'Cast',
+  'Identity',
+  'Reshape',
+  'Squeeze',
+  'Unsqueeze',
+  'Resize',
+  'Slice',
+  'Transpose',
+])
+
 const FUNCTION_NODE = 7
 const SPARSE = { values: 1, indices: 2 }
 
@@ -70,7 +84,9 @@ class ModelReader {
   readonly #file: OpenFile
   readonly #initializers = new Set<string>()
   readonly #externalData = new Set<string>()
-  readonly #model: Omit<OnnxModel, 'externalData'> = {
+  /** Operators of the main graph with their first input, by the name of their first output. */
+  readonly #nodes = new Map<string, { kind: string; input: string }>()
+  readonly #model: Omit<OnnxModel, 'externalData' | 'operators'> = {
     irVersion: 0,
     opsets: new Map(),
     description: '',
@@ -109,8 +125,16 @@ class ModelReader {
       ...model,
       // Files from before 2018 list all weights as inputs. In later ones, such inputs have a default.
       inputs: inputs.filter(({ name }) => !this.#initializers.has(name)),
+      operators: new Map(outputs.map(({ name }) => [name, this.#operatorOf(name)])),
       externalData: [...this.#externalData],
     }
+  }
+
+  /** Returns the operator that computes the numbers of a tensor; empty if no node does. */
+  #operatorOf(name: string): string {
+    const node = this.#nodes.get(name)
+    if (!node) return ''
+    return FORM_OPERATORS.has(node.kind) ? this.#operatorOf(node.input) : node.kind
   }
 
   #bytes({ from, to }: Span): Promise<Uint8Array> {
@@ -131,7 +155,10 @@ class ModelReader {
     const model = this.#model
     const readTensor = (field: Span) => this.#readTensor(field, isMain)
     await this.#walk(graph, {
-      [GRAPH.node]: (field) => this.#readNode(field),
+      [GRAPH.node]: async (field) => {
+        if (isMain) await this.#nameNode(field)
+        await this.#readNode(field)
+      },
       [GRAPH.initializer]: readTensor,
       [GRAPH.sparseInitializer]: (field) =>
         this.#walk(field, { [SPARSE.values]: readTensor, [SPARSE.indices]: readTensor }),
@@ -141,6 +168,17 @@ class ModelReader {
         [GRAPH.output]: async (field) => model.outputs.push(parseValue(await this.#bytes(field))),
       }),
     })
+  }
+
+  async #nameNode(node: Span): Promise<void> {
+    const named = { kind: '', input: '' }
+    let output = ''
+    await this.#walk(node, {
+      [NODE.kind]: async (field) => (named.kind = await this.#text(field)),
+      [NODE.input]: async (field) => (named.input ||= await this.#text(field)),
+      [NODE.output]: async (field) => (output ||= await this.#text(field)),
+    })
+    this.#nodes.set(output, named)
   }
 
   /** Reads the attributes of a node, which hold weights and subgraphs. */

@@ -93,6 +93,7 @@ export function toPlanned(
   usesHalves: boolean,
   items: Item[],
   bindings?: Implementation['bindings'],
+  decoder?: Implementation['decoder'],
 ): Planned {
   const weights = items.filter(({ type }) => WEIGHTS.has(type))
   const features = device === 'webgpu' && usesHalves && { features: ['shader-f16'] }
@@ -102,6 +103,7 @@ export function toPlanned(
     device,
     requires: { ...features, memory: estimateMemoryBytes(weights) },
     ...(bindings && { bindings }),
+    ...(decoder && { decoder }),
     items,
   }
 }

@@ -14,7 +14,7 @@ export interface RemoteFile {
   bytes: number
 }
 
-/** Bytes that are read at once unless a reader is told otherwise, because each request takes time. */
+/** Default number of bytes that are read at once: each request takes time, however little it reads. */
 const READ_BYTES = 4 * 2 ** 20
 
 /** A file on a server that is read piece by piece. */

@@ -230,6 +230,11 @@ const DESCRIPTIONS: Partial<Record<Step['step'], string>> = {
   entities: 'Parts of the text with their classes.',
   span: 'Part of the text that answers the question.',
   'fill-mask': 'The best tokens for the masked one.',
+  objects: 'Objects with their boxes in pixels.',
+  segments: 'Parts of the image with their masks.',
+  panoptic: 'Parts of the image with their masks.',
+  depth: 'The depth as brightness.',
+  cutout: 'The image without its background.',
 }
 
 /** Changes the outputs and their bindings. Throws `invalid_request` for what does not fit. */
@@ -294,7 +299,7 @@ function setCount({ inputs }: Draft['signature'], steps: readonly Step[]): void 
 }
 
 const refuseLabels = (name: string, why: string): Error =>
-  refuse(`--labels ${name}: ${why}`, `Add --step ${name}=top-k, ctc or entities.`)
+  refuse(`--labels ${name}: ${why}`, `Add --step ${name}=top-k, ctc, entities or segments.`)
 
 function toStep(
   name: string,
@@ -307,6 +312,8 @@ function toStep(
     throw refuse(`--step ${name}: ${wish.step} must be the last step.`, 'Change the order.')
   if (wish.step === 'top-k')
     return { ...before, ...wish, count: wish.count ?? DEFAULT_COUNT, ...(labels && { labels }) }
+  if (wish.step === 'objects' || wish.step === 'segments' || wish.step === 'panoptic')
+    return { ...wish, ...(labels && { labels }) }
   if (wish.step === 'fill-mask') return { ...wish, count: wish.count ?? DEFAULT_COUNT }
   if (wish.step !== 'ctc' && wish.step !== 'entities') return wish
   if (labels) return { ...wish, labels }

@@ -16,8 +16,15 @@ import { getLayoutSize, Rasterizer } from './image.ts'
 import { countChannels, toImageShape } from './image-tensor.ts'
 import type { LabelTable } from './labels.ts'
 import { parseInput } from './parse-inputs.ts'
-import { type Fail, listOtherTensors, listSettings, needsPlaces, openSteps } from './steps.ts'
-import type { InputTensorSpec, OutputTensorSpec } from './tensor-codec.ts'
+import {
+  type Fail,
+  listOtherTensors,
+  listSettings,
+  needsPixels,
+  needsPlaces,
+  openSteps,
+} from './steps.ts'
+import type { InputTensorSpec, MaskSpec, OutputTensorSpec } from './tensor-codec.ts'
 import { fitsShape, isFixedLength, type Shape } from './tensor.ts'
 import type { TextTensorSpec, Tokenizers } from './text.ts'
 
@@ -91,13 +98,19 @@ export function bindSignature(
 
   const all = signature.outputs.map(({ name }) => bindingOf(name))
   const settings = all.flatMap(({ steps = [] }) => steps.flatMap(listSettings))
-  const companions = [...bindings.values()].flatMap(({ text }) =>
-    [
+  const { decoder } = implementation
+  const named: { name: string | undefined; type: ParameterType }[] = [
+    ...[...bindings.values()].flatMap(({ text }) => [
       { name: text?.pair, type: 'string' as const },
       { name: text?.labels, type: 'list' as const },
       { name: text?.template, type: 'string' as const },
-    ].filter((one): one is { name: string; type: 'string' | 'list' } => one.name !== undefined),
-  )
+    ]),
+    { name: decoder?.tasks?.input, type: 'string' as const },
+    { name: decoder?.languages?.source, type: 'string' as const },
+    { name: decoder?.languages?.target, type: 'string' as const },
+    { name: decoder?.maxTokensInput, type: 'int32' as const },
+  ]
+  const companions = named.flatMap(({ name, type }) => (name === undefined ? [] : [{ name, type }]))
   for (const { name, type } of settings) {
     const found = signature.inputs.find((input) => input.name === name)
     if (!found?.optional || found.type !== type)
@@ -109,6 +122,7 @@ export function bindSignature(
   const isTensor = (name: string): boolean =>
     ![...companions, ...settings].some((one) => one.name === name)
   const tensors = signature.inputs.filter(({ name }) => isTensor(name))
+  const keepsPixels = all.some(({ steps = [] }) => steps.some(needsPixels))
   const isLocated = all.some(({ steps = [] }) => steps.some(needsPlaces))
   const inputs = tensors.map((parameter): BoundInput => {
     const fail = failAt(`inputs.${parameter.name}`)
@@ -116,15 +130,21 @@ export function bindSignature(
     const { type, shape } = findTensor(model.inputs, binding, parameter.type, fail)
     assertDefault(parameter, fail)
     const spec: InputTensorSpec = { type, shape }
-    if (parameter.type === 'image')
-      spec.image = new Rasterizer(parseImageLayout(binding, type, shape, fail))
+    if (parameter.type === 'image') {
+      spec.image = new Rasterizer(parseImageLayout(binding, type, shape, fail), keepsPixels)
+      const mask = binding.image?.mask
+      if (mask !== undefined) spec.mask = bindMask(mask, model, fail)
+    }
     if (parameter.type === 'dict') spec.keys = getKeys(binding, fail)
     if (binding.text)
-      spec.text = { ...bindText(binding.text, type, model, tokenizers, fail), isLocated }
+      spec.text = { ...bindTokens(binding.text, type, model, tokenizers, fail), isLocated }
     return { parameter, tensor: binding.tensor, spec }
   })
+  if (decoder && !signature.outputs.some(({ name }) => name === decoder.output))
+    failAt(`outputs.${decoder.output}`)('there is no such output for the text of the decoder.')
   const outputs = signature.outputs.map((parameter): BoundOutput => {
     const fail = failAt(`outputs.${parameter.name}`)
+    if (parameter.name === decoder?.output) return bindText(parameter, model, fail)
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)
     const steps = openSteps(binding, parameter.type, labels, fail)
@@ -139,9 +159,8 @@ export function bindSignature(
   })
 
   for (const { name } of model.inputs) {
-    const sources = inputs.filter(
-      ({ tensor, spec: { text } }) =>
-        tensor === name || text?.layout.mask === name || text?.layout.types === name,
+    const sources = inputs.filter(({ tensor, spec: { text, mask } }) =>
+      [tensor, text?.layout.mask, text?.layout.types, mask?.name].includes(name),
     )
     if (sources.length !== 1)
       failAt(`inputs.${name}`)(
@@ -190,7 +209,17 @@ function assertDefault(parameter: InputParameter, fail: Fail): void {
 const getKeys = ({ keys }: Binding, fail: Fail) =>
   keys ?? fail('is a dict, so its binding must have `keys`.')
 
-function bindText(
+/** Tensor of an encoder that its decoder reads. */
+export const ENCODED = 'last_hidden_state'
+
+/** Binds an output that a decoder writes to what the decoder reads. */
+function bindText(parameter: OutputParameter, { outputs }: ModelTensors, fail: Fail): BoundOutput {
+  if (parameter.type !== 'string') fail('is written by the decoder, so it must be a string.')
+  findTensor(outputs, { tensor: ENCODED }, 'list', fail)
+  return { parameter, tensor: ENCODED, type: 'string', spec: {} }
+}
+
+function bindTokens(
   layout: TextLayout,
   type: ElementType,
   model: ModelTensors,
@@ -205,6 +234,12 @@ function bindText(
   const { tokenizer } = layout
   const found = tokenizers?.get(tokenizer) ?? fail(`there is no tokenizer ${tokenizer}.`)
   return { layout, tokenizer: found }
+}
+
+/** Returns the tensor that is 1 for each pixel of an image. */
+function bindMask(name: string, model: ModelTensors, fail: Fail): MaskSpec {
+  const { type, shape } = findTensor(model.inputs, { tensor: name }, 'list', fail)
+  return type === 'string' ? fail(`has the mask ${name}, which is text.`) : { name, type, shape }
 }
 
 type FailAt = (param: string) => Fail
@@ -258,13 +293,29 @@ function bindSound(
   const { type, shape } = sound.spec
   if (sound.parameter.type !== type || !SAMPLE_TYPES.includes(type))
     fail(`takes sound, so it must be ${SAMPLE_TYPES.join(' or ')}.`)
-  const { window = null, context = 0 } = layout
+  const { window = null, context = 0, fbank } = layout
+  if (fbank) return { ...sound, layout: toFrames(layout, fbank, sound.spec, fail), window: null }
   const samples = countSamples(shape)
   if (layout.normalize && (window !== null || context > 0))
     fail('`normalize` needs all samples at once, so it is not possible with `window`.')
   if (samples !== null && window !== null && window + context !== samples)
     fail(`takes ${samples} samples, not ${window + context} of window and context.`)
   return { ...sound, layout, window: window ?? (samples === null ? null : samples - context) }
+}
+
+/** Returns the layout of a spectrogram, after it was compared with the tensor that takes it. */
+function toFrames(
+  layout: AudioLayout,
+  { bins, frames }: NonNullable<AudioLayout['fbank']>,
+  { type, shape }: InputTensorSpec,
+  fail: Fail,
+): AudioLayout {
+  const { window, context, scale, normalize } = layout
+  if (window !== undefined || context !== undefined || scale !== undefined || normalize)
+    fail('`fbank` is not possible with `window`, `context`, `scale` or `normalize`.')
+  if (type !== 'float32' || (shape && !fitsShape([1, frames, bins], shape)))
+    fail(`takes a spectrogram of the shape [1, ${frames}, ${bins}], which its tensor does not.`)
+  return layout
 }
 
 /** Returns the layout of a binding. `shape` is that of the tensor; `null` if it is unknown. */

@@ -48,12 +48,20 @@ export async function planRuns(
   const heard = await parseSound(inputs[parameter.name], layout.rate, path)
   const before = carried?.sound ?? null
   const { windows, state } = cutWindows(heard, layout, window, before, !carried, path)
+  const fbank = layout.fbank ? (await import('./fbank.ts')).computeFbank : null
+  const toTensor = (samples: Float32Array | undefined) =>
+    layout.fbank && fbank && samples
+      ? {
+          data: fbank(samples, layout.rate, layout.fbank),
+          shape: [1, layout.fbank.frames, layout.fbank.bins],
+        }
+      : toSamples(parameter.type, samples, layout)
   const check: PlannedRuns['check'] = (index, tensors) =>
     parseInputs(signature, {
       ...inputs,
       // A state that the caller gives is the one before the first window.
       ...findStates(states, index === 0 ? inputs : {}, tensors),
-      [parameter.name]: toSamples(parameter.type, windows[index], layout),
+      [parameter.name]: toTensor(windows[index]),
     })
   if (windows.length === 0 && !carried) throwInvalidInput(path, 'has no samples.')
   if (windows.length > 0) check(0, {})

@@ -10,6 +10,7 @@ import {
   type Raster,
   type Rasterizer,
 } from './image.ts'
+import type { ImageFacts } from './image-steps.ts'
 import type { RawTensor, Shape } from './tensor.ts'
 
 /** Returns the shape of `count` images, with a batch dimension if the model has one. */
@@ -24,14 +25,14 @@ export function toImageShape(
   return spec?.length === 3 ? image : [count, ...image]
 }
 
-/** Resolves with the tensor of images that `rasterizer` scales. */
+/** Resolves with the tensor of images that `rasterizer` scales, and with what steps need of them. */
 export async function encodeImages(
   sources: readonly ImageSource[],
   type: ElementType,
   shape: Shape | null,
   rasterizer: Rasterizer,
   path: string,
-): Promise<RawTensor> {
+): Promise<{ tensor: RawTensor; images: ImageFacts[] }> {
   const { layout } = rasterizer
   const count = sources.length
   const wanted = shape?.length === 3 ? 1 : (shape?.[0] ?? null)
@@ -63,7 +64,12 @@ export async function encodeImages(
   }
   const bytes = type === 'uint8' && Uint8Array.from(numbers, Math.round)
   const halves = type === 'float16' && Uint16Array.from(numbers, toHalf)
-  return { type, data: bytes || halves || numbers, shape: toImageShape(layout, shape, size, count) }
+  const data = bytes || halves || numbers
+  const images = rasters.map(({ own, ownRgba }) => ({
+    size: own,
+    ...(ownRgba && { rgba: ownRgba }),
+  }))
+  return { tensor: { type, data, shape: toImageShape(layout, shape, size, count) }, images }
 }
 
 /** Returns the layout without normalization for a model that takes bytes, since it scales them. */

@@ -33,6 +33,10 @@ export interface Raster {
   extent: Extent
   /** Size of the tensor's image. It is larger than `extent` if the image is padded. */
   size: Extent
+  /** Size of the image before it was scaled. */
+  own: Extent
+  /** RGBA pixels of that size. Absent unless they are kept. */
+  ownRgba?: Uint8ClampedArray
 }
 
 type Drawable = ImageBitmap | OffscreenCanvas | VideoFrame
@@ -41,10 +45,13 @@ type Rectangle = readonly [x: number, y: number, width: number, height: number]
 /** Reads images as the layout requires them. It uses one canvas again for each image. */
 export class Rasterizer {
   readonly layout: ImageLayout
+  readonly #keepsPixels: boolean
   #context: OffscreenCanvasRenderingContext2D | null = null
 
-  constructor(layout: ImageLayout) {
+  /** With `keepsPixels`, a raster has the pixels of the image before it was scaled, too. */
+  constructor(layout: ImageLayout, keepsPixels = false) {
     this.layout = layout
+    this.#keepsPixels = keepsPixels
   }
 
   /** Resolves with scaled pixels. Rejects with `invalid_request` that names `path`. */
@@ -67,7 +74,10 @@ export class Rasterizer {
           : layout.fit === 'pad'
             ? this.#draw(drawable, scaled, [0, 0, ...scaled], path)
             : this.#draw(drawable, size, centerRectangle(placement), path)
-      return { rgba, extent: [width, height], size }
+      const raster: Raster = { rgba, extent: [width, height], size, own }
+      if (!this.#keepsPixels) return raster
+      assertPixelLimit(own, MAX_DECODED_PIXELS, path)
+      return { ...raster, ownRgba: this.#draw(drawable, own, [0, 0, ...own], path).rgba }
     } finally {
       if (drawable !== source && drawable instanceof ImageBitmap) drawable.close()
     }
@@ -153,7 +163,7 @@ function findUnchanged(source: ImageSource, layout: ImageLayout): Raster | null 
   const isFramed = layout.fit !== 'pad' && (size[0] !== width || size[1] !== height)
   if (isScaled || isFramed || width * height > MAX_TENSOR_PIXELS) return null
   for (let alpha = 3; alpha < data.length; alpha += 4) if (data[alpha] !== 255) return null
-  return { rgba: data, extent: [width, height], size }
+  return { rgba: data, extent: [width, height], size, own: [width, height], ownRgba: data }
 }
 
 function assertPixelLimit([width, height]: Extent, maxPixels: number, path: string): void {
@@ -219,15 +229,48 @@ export function placeImage(source: Extent, layout: ImageLayout): Placement {
 }
 
 /** Returns the size to which a whole image is scaled before it is cropped. */
-function resizeExtent([width, height]: Extent, resize: NonNullable<ImageLayout['resize']>): Extent {
-  if (!('shortest' in resize)) return [resize.width, resize.height]
-  const { longest = Infinity } = resize
+function resizeExtent(source: Extent, resize: NonNullable<ImageLayout['resize']>): Extent {
+  const { multipleOf = 1, round = 'nearest' } = resize
+  const scaled = 'shortest' in resize ? toShortest(source, resize) : toFrame(source, resize)
+  const toSide = (length: number): number =>
+    Math.max(1, ROUNDINGS[round](length / multipleOf)) * multipleOf
+  return [toSide(scaled[0]), toSide(scaled[1])]
+}
+
+/** Rounding to whole numbers; of a half to the even one, as in Python. */
+const ROUNDINGS = {
+  nearest: (value: number): number =>
+    Math.abs(value % 1) === 0.5 ? 2 * Math.round(value / 2) : Math.round(value),
+  down: Math.floor,
+  up: Math.ceil,
+} as const
+
+type Resize<Key extends string> = Extract<NonNullable<ImageLayout['resize']>, Record<Key, unknown>>
+
+function toFrame(source: Extent, resize: Resize<'multipleOf'> | Resize<'width'>): Extent {
+  if (!('width' in resize)) return source
+  const { width, height, keepsRatio = false } = resize
+  if (!keepsRatio) return [width, height]
+  const [wide, high] = [width / source[0], height / source[1]]
+  const scale = Math.abs(1 - wide) < Math.abs(1 - high) ? wide : high
+  return [scale * source[0], scale * source[1]]
+}
+
+function toShortest(
+  [width, height]: Extent,
+  { shortest, longest = Infinity, nearest = false }: Resize<'shortest'>,
+): Extent {
   const [short, long] = [Math.min(width, height), Math.max(width, height)]
-  const free: Extent = [resize.shortest, Math.floor((resize.shortest * long) / short)]
-  const [less, more] =
-    free[1] > longest ? [Math.floor((longest * free[0]) / free[1]), longest] : free
-  const [low, high] = [Math.max(1, less), Math.max(1, more)]
-  return width <= height ? [low, high] : [high, low]
+  const free: Extent = [shortest, Math.floor((shortest * long) / short)]
+  const limited = (): Extent => {
+    if (!nearest) return [Math.floor((longest * free[0]) / free[1]), longest]
+    const exact = (longest * short) / long
+    const side = ROUNDINGS.nearest(exact)
+    return side === short ? [short, long] : [side, Math.trunc((exact * long) / short)]
+  }
+  const isLimited = (nearest ? (long / short) * shortest : free[1]) > longest
+  const [less, more] = isLimited ? limited() : free
+  return width <= height ? [less, more] : [more, less]
 }
 
 /** Returns the place of an image in the middle of a side; below 0 for a longer one. */

@@ -1,5 +1,6 @@
 /** Finds the part of a text that each of its tokens stands for. */
 import type { Tokenizer } from '@huggingface/tokenizers'
+import { BYTES } from '../engine/text/vocabulary.ts'
 import { isObject } from '../values/objects.ts'
 
 /** A token of a text without those around it. Places count UTF-16 units, as JavaScript does. */
@@ -64,19 +65,6 @@ function divideWords(text: string, tokens: readonly string[], prefix: string, pa
 }
 
 type Span = [start: number, end: number]
-
-/** Bytes by the characters that stand for them in byte-level tokens. */
-const BYTES: ReadonlyMap<string, number> = (() => {
-  const isShown = (byte: number) =>
-    (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174
-  let others = 0
-  return new Map(
-    Array.from({ length: 256 }, (_, byte): [string, number] => [
-      String.fromCodePoint(isShown(byte) ? byte : 256 + others++),
-      byte,
-    ]),
-  )
-})()
 
 const SPACE = 32
 

@@ -19,14 +19,14 @@ import {
   VALUE,
   valuesOf,
 } from '../engine/onnx/protobuf.ts'
-import { loadRuntime, type Session } from '../engine/onnx/runtime.ts'
+import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.ts'
 import type { Ort } from '../engine/onnx/tensor.ts'
 import { Yielder } from '../engine/run/yielder.ts'
 import { InoriginError } from '../error.ts'
 import type { Device, PredictionResult, SessionPrediction, Tag } from '../types/index.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { unlessAborted } from '../values/promises.ts'
-import { bindSignature, type BoundSignature } from './bind.ts'
+import { bindSignature, type BoundSignature, ENCODED } from './bind.ts'
 import { type Carried, planOneRun, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
 import { type ChoiceSource, findChoiceSource, withOutputs } from './chosen-from.ts'
 import { GpuCheck, type ReferenceSession } from './gpu-check.ts'
@@ -40,7 +40,9 @@ import {
   runGraph,
 } from './run-graph.ts'
 import { listOtherTensors } from './steps.ts'
-import { openTokenizers, tokenizeText, type TokenRow } from './text.ts'
+import { openTokenizers, type Tokenizers, tokenizeText, type TokenRow } from './text.ts'
+import type { GraphFiles } from './writer/decoder-session.ts'
+import type { TextWriter } from './writer/text-writer.ts'
 
 /** Options of {@link openPredictor}. They can be posted to the worker that runs the predictor. */
 export interface PredictorSetup {
@@ -77,7 +79,7 @@ export async function openPredictor(
     const runtime = await loadRuntime({ device, folder, gpu, threads })
     cleanups.push(() => runtime.release())
     assertNotAborted(signal)
-    const { graph, externalData } = await getGraphFiles(setup)
+    const { graph, externalData } = await getInputGraph(setup)
     const session = await openSession(entry.tag, graph, () =>
       runtime.createSession(graph, { externalData }),
     )
@@ -104,7 +106,9 @@ export async function openPredictor(
       openLabels(entry, implementation, files),
     ])
     const bound = bindSignature(entry, implementation, session, { tokenizers, labels })
-    return new OpenPredictor({ entry, device, ort: runtime.ort, run, bound, free })
+    const writer = await openWriter(setup, runtime, bound, tokenizers)
+    cleanups.push(() => writer?.release())
+    return new OpenPredictor({ entry, device, ort: runtime.ort, run, bound, writer, free })
   } catch (thrown) {
     await free().catch(() => undefined)
     throw thrown
@@ -116,6 +120,8 @@ interface PredictorParts {
   bound: BoundSignature
   ort: Ort
   run: GpuCheck['run']
+  /** Decoder that writes the text of an encoder-decoder; `null` for a model of one graph. */
+  writer: TextWriter | null
   /** Device of predictions, unless `run` reports another one. */
   device: Device
   /** Frees the model. */
@@ -215,18 +221,23 @@ export class OpenPredictor {
   }
 
   async #runAll(planned: PlannedRuns, carried: Carried | null, signal: AbortSignal) {
-    const { ort, run, bound } = this.#parts
+    const { ort, run, bound, writer } = this.#parts
+    // The pause lets the worker receive abort messages between two runs.
+    const pause = async (): Promise<void> => {
+      await this.#yielder.next()
+      assertNotAborted(signal)
+    }
     let { device } = this.#parts
     let tensors = carried?.tensors ?? {}
     const runs: GraphRun[] = []
     for (let index = 0; index < planned.count; index++) {
-      // The pause lets the worker receive abort messages between two runs.
-      await this.#yielder.next()
-      assertNotAborted(signal)
-      const ran = await runGraph(ort, run, bound, planned.check(index, tensors), signal)
+      await pause()
+      const given = planned.check(index, tensors)
+      const checked = writer?.prepare(given) ?? given
+      const ran = await runGraph(ort, run, bound, checked, signal)
       device = ran.device
       tensors = toNextTensors(bound.states, ran.outputs)
-      runs.push(ran)
+      runs.push(writer ? await writer.write(ran, checked, pause) : ran)
     }
     const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
     const state = { tensors, sound: planned.sound ?? carried?.sound ?? null }
@@ -234,26 +245,54 @@ export class OpenPredictor {
   }
 }
 
-/** Resolves with the graph, of which only the declared outputs are computed, and with its weights. */
-async function getGraphFiles({
-  entry: { tag, signature },
-  implementation: { resources, bindings = {} },
-  files,
-}: PredictorSetup) {
-  const file = (name: string) =>
-    files.get(name) ?? throwPredictorUnusable(tag, `resources.${name}`, 'the file is missing.')
-  const [model, ...others] = resources.filter((resource) => resource.type === 'onnx')
-  if (!model || others.length)
+/** Resolves with the graph of the inputs, of which only the declared outputs are computed. */
+async function getInputGraph(setup: PredictorSetup): Promise<GraphFiles> {
+  const {
+    entry: { tag, signature },
+    implementation: { resources, bindings = {}, decoder },
+  } = setup
+  const graphs = resources.filter(({ type }) => type === 'onnx')
+  const [only, ...others] = decoder ? [{ name: decoder.encoder }] : graphs
+  if (!only || others.length)
     throwPredictorUnusable(tag, 'resources', 'exactly one must be of type onnx.')
-  const folder = model.name.slice(0, model.name.lastIndexOf('/') + 1)
-  const externalData = resources
-    .filter((resource) => resource.type === 'data')
-    .map(({ name }) => ({ path: name.replace(folder, ''), data: file(name) }))
+  const { graph, externalData } = getGraphFiles(setup, only.name)
   const declared = signature.outputs.flatMap(({ name }) => {
+    if (name === decoder?.output) return [ENCODED]
     const { tensor = name, steps = [] } = bindings[name] ?? {}
     return [tensor, ...steps.flatMap(listOtherTensors)]
   })
-  return { graph: await pruneGraph(file(model.name), new Set(declared)), externalData }
+  return { graph: await pruneGraph(graph, new Set(declared)), externalData }
+}
+
+/** Returns a graph and its weights. Those that have the name of another graph are left out. */
+function getGraphFiles({ entry, implementation, files }: PredictorSetup, name: string): GraphFiles {
+  const { resources } = implementation
+  const file = (path: string) =>
+    files.get(path) ??
+    throwPredictorUnusable(entry.tag, `resources.${path}`, 'the file is missing.')
+  const folder = name.slice(0, name.lastIndexOf('/') + 1)
+  const isOther = (path: string): boolean =>
+    resources.some((one) => one.type === 'onnx' && one.name !== name && path.startsWith(one.name))
+  const externalData = resources
+    .filter((one) => one.type === 'data' && !isOther(one.name))
+    .map((one) => ({ path: one.name.replace(folder, ''), data: file(one.name) }))
+  return { graph: file(name), externalData }
+}
+
+/** Resolves with the decoder that writes the text; `null` if there is none. */
+async function openWriter(
+  setup: PredictorSetup,
+  runtime: Runtime,
+  bound: BoundSignature,
+  tokenizers: Tokenizers,
+): Promise<TextWriter | null> {
+  const { decoder: layout } = setup.implementation
+  const tokenizer = layout && tokenizers.get(layout.tokenizer)
+  if (!layout || !tokenizer) return null
+  // Few predictors write text, so the code is only loaded for them.
+  const { TextWriter: Writer } = await import('./writer/text-writer.ts')
+  const graphFiles = (name: string): GraphFiles => getGraphFiles(setup, name)
+  return Writer.open({ tag: setup.entry.tag, layout, bound, tokenizer, runtime, graphFiles })
 }
 
 async function openSession(tag: Tag, graph: Blob, open: () => Promise<Session>) {

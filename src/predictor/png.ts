@@ -2,8 +2,8 @@
  * Encodes pixels as PNG files without loss. A canvas would multiply colors by their alpha, and
  * browsers that protect against fingerprinting change the pixels of a canvas.
  */
-import { crc32 } from '../values/bytes.ts'
-import { isInstanceOf } from '../values/objects.ts'
+import { crc32, toBase64 } from '../values/bytes.ts'
+import { isInstanceOf, isObject } from '../values/objects.ts'
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]
 /** Filter that encodes a row as differences from the row above, which compress better. */
@@ -40,15 +40,35 @@ function isOpaque(data: Pixels['data']): boolean {
   return true
 }
 
-/** Returns the outputs with images as PNG files, for responses over HTTP. */
+/** Returns the outputs with images as PNG files, for responses over HTTP. Those in objects are URLs. */
 export async function imagesToFiles(outputs: Record<string, unknown>) {
   const toFile = async (value: unknown): Promise<unknown> => {
-    if (Array.isArray(value)) return value.some(isPixels) ? Promise.all(value.map(toFile)) : value
-    return isPixels(value) ? encodePng(value) : value
+    if (isPixels(value)) return encodePng(value)
+    if (!Array.isArray(value) || !value.some(hasPixels)) return value
+    return Promise.all(value.map((each) => (isPixels(each) ? encodePng(each) : toText(each))))
   }
   const entries = Object.entries(outputs).map(async ([name, value]) => [name, await toFile(value)])
   return Object.fromEntries(await Promise.all(entries))
 }
+
+/** Returns a value of a list with images as data URLs, which JSON can have. */
+async function toText(value: unknown): Promise<unknown> {
+  if (isPixels(value)) return `data:image/png;base64,${toBase64(await encodePng(value))}`
+  if (Array.isArray(value)) return Promise.all(value.map(toText))
+  if (!hasPixels(value)) return value
+  const entries = Object.entries(value as object).map(async ([key, each]) => [
+    key,
+    await toText(each),
+  ])
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+/** Returns `true` for an image, and for an object or an array of objects that has one. */
+const hasPixels = (value: unknown): boolean =>
+  isPixels(value) ||
+  (Array.isArray(value)
+    ? value.some(hasPixels)
+    : isObject(value) && Object.values(value).some(isPixels))
 
 const isPixels = (value: unknown): value is ImageData => isInstanceOf(value, ['ImageData'])
 

@@ -8,9 +8,10 @@ import { ARRAYS, countElements, isElementType } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import type { BoundOutput, BoundSignature } from './bind.ts'
 import type { GpuCheck } from './gpu-check.ts'
+import { encodeImages } from './image-tensor.ts'
 import type { ParsedInput } from './parse-inputs.ts'
 import type { RunFacts } from './steps.ts'
-import { decodeOutput, encodeTensor, readTokenRows } from './tensor-codec.ts'
+import { decodeOutput, encodeMask, encodeTensor, readTokenRows } from './tensor-codec.ts'
 import { fromTensor, type RawTensor } from './tensor.ts'
 import { encodeTokens } from './text.ts'
 
@@ -91,6 +92,11 @@ export async function runGraph(
         facts.texts = { ...read, tokenizer: spec.text.tokenizer }
         const tokens = encodeTokens(read.rows, tensor, spec.type, spec.text, path)
         for (const [name, one] of tokens) encoded.set(name, one)
+      } else if (spec.image && value.form === 'image') {
+        const read = await encodeImages(value.sources, spec.type, spec.shape, spec.image, path)
+        facts.images = read.images
+        encoded.set(tensor, read.tensor)
+        if (spec.mask) encoded.set(spec.mask.name, encodeMask(spec.mask, read.tensor.shape))
       } else encoded.set(tensor, await encodeTensor(value, spec, path))
       for (const [name, { type, data, shape }] of encoded) {
         feeds[name] = new ort.Tensor(type as 'float32', data as Float32Array, shape)

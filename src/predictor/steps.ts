@@ -1,8 +1,23 @@
 /** Turns outputs of a model into what a person reads: probabilities, classes, text and masks. */
-import { type Binding, ENTITY_MODES, type Step } from '../catalog/schema.ts'
+import type { Binding, Step } from '../catalog/schema.ts'
+import { ENTITY_MODES } from '../catalog/step-schema.ts'
 import type { ParameterType } from '../types/index.ts'
 import { toReadableData } from '../values/elements.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
+import type { Extent } from './image.ts'
+import {
+  cutOut,
+  type DetectedObject,
+  drawDepth,
+  drawGray,
+  findObjects,
+  findPanoptic,
+  findSegments,
+  type ImageFacts,
+  type Planes,
+  scalePlanes,
+  type Segment,
+} from './image-steps.ts'
 import { getLabelsSource, type LabelTable, toLabelsKey } from './labels.ts'
 import type { RawTensor } from './tensor.ts'
 import type { TokenRow } from './text.ts'
@@ -32,6 +47,8 @@ export interface OpenStep {
 export interface RunFacts {
   /** Texts of the run with their tokens. Absent without texts. */
   texts?: TextFacts
+  /** Images of the run. Absent without images. */
+  images?: readonly ImageFacts[]
   /** Values of optional inputs that change steps, by name. */
   settings?: ReadonlyMap<string, number | string>
   /** Further tensors that steps read, by name. */
@@ -42,7 +59,9 @@ export interface RunFacts {
 export type StepValues =
   | { step: 'top-k' | 'zero-shot'; rows: RankedClass[][] }
   | { step: 'ctc'; rows: { text: string; score: number }[] }
-  | { step: 'mask'; rows: ImageData[] }
+  | { step: 'mask' | 'depth' | 'cutout'; rows: ImageData[] }
+  | { step: 'objects'; rows: DetectedObject[][] }
+  | { step: 'segments' | 'panoptic'; rows: Segment[][] }
   | { step: 'entities'; rows: Entity[][] }
   | { step: 'span'; rows: Answer[] }
   | { step: 'fill-mask'; rows: (Filling[] | Filling[][])[] }
@@ -62,10 +81,26 @@ export const RETURNED_TYPES: Partial<Record<Step['step'], readonly ParameterType
   entities: ['list'],
   span: ['dict'],
   'fill-mask': ['list'],
+  objects: ['list'],
+  segments: ['list'],
+  panoptic: ['list'],
+  depth: ['image'],
+  cutout: ['image'],
 }
 
 /** Steps that read more of a run than their tensor, or that make images, which only pages have. */
-const RUN_STEPS: readonly Step['step'][] = ['mask', 'zero-shot', 'entities', 'span', 'fill-mask']
+const RUN_STEPS: readonly Step['step'][] = [
+  'mask',
+  'zero-shot',
+  'entities',
+  'span',
+  'fill-mask',
+  'objects',
+  'segments',
+  'panoptic',
+  'depth',
+  'cutout',
+]
 
 /** Returns `true` if a step can be tried with a tensor alone. */
 export const isAlone = ({ step }: Step): boolean => !RUN_STEPS.includes(step)
@@ -79,10 +114,20 @@ export const listSettings = (step: Step): { name: string; type: ParameterType }[
   ...('severalInput' in step && step.severalInput
     ? [{ name: step.severalInput, type: 'bool' as const }]
     : []),
+  ...('thresholdInput' in step && step.thresholdInput
+    ? [{ name: step.thresholdInput, type: 'float32' as const }]
+    : []),
 ]
 
 /** Returns the names of tensors that a step reads beside that of its output. */
-export const listOtherTensors = (step: Step): string[] => ('end' in step ? [step.end] : [])
+export const listOtherTensors = (step: Step): string[] => [
+  ...('end' in step ? [step.end] : []),
+  ...('boxes' in step ? [step.boxes] : []),
+  ...('masks' in step ? [step.masks] : []),
+]
+
+/** Returns `true` if a step needs the pixels of the image of a prediction. */
+export const needsPixels = ({ step }: Step): boolean => step === 'cutout'
 
 /** Returns `true` if a step needs to know where tokens are in their text. */
 export const needsPlaces = ({ step }: Step): boolean => step === 'entities' || step === 'span'
@@ -232,8 +277,94 @@ function applyStep(
           return Array.from(row, (number) => number / (norm || 1))
         }),
       )
+    case 'objects': {
+      const boxes = toScores(facts.others?.get(step.boxes) ?? fail(`has no tensor ${step.boxes}.`))
+      const known = step.background ? classes - 1 : classes
+      if (step.labels && labels.length < known)
+        fail(`has ${known} classes, but there are ${labels.length} labels.`)
+      const threshold = readThreshold(step, facts, 0.5)
+      const ownBoxes = splitBatch(boxes)
+      const rows = splitBatch(scores).map((own, image) => {
+        const size = facts.images?.[image]?.size ?? [1, 1]
+        const placed = ownBoxes[image] ?? boxes.data
+        return findObjects({ data: own, classes }, placed, step, threshold, labels, size)
+      })
+      return { step: 'objects', rows }
+    }
+    case 'segments': {
+      const rows = planesOf(scores, facts, fail).map(({ to, ...planes }) =>
+        findSegments(planes, labels, to),
+      )
+      return { step: 'segments', rows }
+    }
+    case 'panoptic': {
+      const masks = toScores(facts.others?.get(step.masks) ?? fail(`has no tensor ${step.masks}.`))
+      const threshold = readThreshold(step, facts, 0.9)
+      const batch = splitBatch(scores)
+      const rows = planesOf(masks, facts, fail).map(({ to, ...planes }, image) =>
+        findPanoptic({ data: batch[image] ?? data, classes }, planes, threshold, labels, to),
+      )
+      return { step: 'panoptic', rows }
+    }
+    case 'resize': {
+      const all = planesOf(scores, facts, fail)
+      const [{ to }] = all as [ImagePlanes]
+      if (all.some((one) => one.to.join() !== to.join()))
+        throwInvalidInput('inputs', 'has images of several sizes. Send them one by one.')
+      const scaled = all.map((planes) => scalePlanes(planes, step.by, to))
+      const joined = new Float32Array(scaled.reduce((sum, { length }) => sum + length, 0))
+      for (const [at, one] of scaled.entries()) joined.set(one, at * one.length)
+      const shape = [...scores.shape.slice(0, -2), to[1], to[0]]
+      return { tensor: { type: 'float32', data: joined, shape } }
+    }
+    case 'depth':
+      return { step: 'depth', rows: planesOf(scores, facts, fail).map(drawDepth) }
+    case 'cutout': {
+      const rows = planesOf(scores, facts, fail).map((planes, image) => {
+        const { rgba } = facts.images?.[image] ?? {}
+        if (rgba?.length !== planes.data.length * 4)
+          fail('needs an input that is an image, and one number for each of its pixels.')
+        return cutOut(planes, rgba)
+      })
+      return { step: 'cutout', rows }
+    }
   }
 }
+
+/** Planes of an image, and the size of the image itself. */
+interface ImagePlanes extends Planes {
+  to: Extent
+}
+
+/** Returns the planes of each image, of which the last two dimensions are. */
+function planesOf({ data, shape }: Scores, { images }: RunFacts, fail: Fail): ImagePlanes[] {
+  const [height = 0, width = 0] = shape.slice(-2)
+  if (shape.length < 3 || width * height === 0)
+    fail(`has the shape [${shape.join(', ')}], which has no image.`)
+  const size = [width, height] as const
+  return splitBatch({ data, shape }).map((own, image) => ({
+    data: own,
+    size,
+    to: images?.[image]?.size ?? size,
+  }))
+}
+
+/** Returns the numbers of each image or text of a batch. */
+const splitBatch = (
+  { data, shape }: Pick<Scores, 'data' | 'shape'>,
+  count = shape.length > 2 ? (shape[0] ?? 1) : 1,
+): Float32Array[] =>
+  Array.from({ length: count }, (_, at) => {
+    const length = data.length / count
+    return data.subarray(at * length, (at + 1) * length)
+  })
+
+/** Returns the threshold that a prediction asks for, or that of the step. */
+const readThreshold = (
+  step: { threshold?: number | undefined; thresholdInput?: string | undefined },
+  { settings }: RunFacts,
+  usual: number,
+): number => Number(settings?.get(step.thresholdInput ?? '') ?? step.threshold ?? usual)
 
 /** Returns the labels of a prediction, the one that fits best first. */
 function rankCandidates(
@@ -335,26 +466,28 @@ const rankClasses = (
 /** Decodes the best class of each step without repetitions and blanks, and their mean score. */
 function decodeTexts(
   scores: Scores,
-  { blank = 0, space = false }: Extract<Step, { step: 'ctc' }>,
+  { blank = 0, space = false, delimiter }: Extract<Step, { step: 'ctc' }>,
   labels: readonly string[],
   fail: Fail,
 ) {
-  const characters = [...labels, ...(space ? [' '] : [])]
+  const named = labels.map((label) => (label === delimiter ? ' ' : label))
+  const characters = [...named, ...(space ? [' '] : [])]
   const { length: count } = characters
   if (count + 1 !== scores.classes)
     fail(`has ${scores.classes} classes, but there are ${count} characters and a blank.`)
   characters.splice(blank, 0, '')
   const rows = rowsOf(scores)
   const length = scores.shape.at(-2) ?? 1
-  return Array.from({ length: length ? rows.length / length : 0 }, (_, text) => {
-    const best = rows.slice(text * length, (text + 1) * length).map((row) => {
+  return Array.from({ length: length ? rows.length / length : 0 }, (_, place) => {
+    const best = rows.slice(place * length, (place + 1) * length).map((row) => {
       const at = row.reduce((most, score, index) => (score > (row[most] ?? 0) ? index : most), 0)
       return { at, score: row[at] ?? 0 }
     })
     const kept = best.filter(({ at }, step) => at !== blank && at !== best[step - 1]?.at)
     const sum = kept.reduce((total, { score }) => total + score, 0)
-    const characterOf = ({ at }: { at: number }) => characters[at]
-    return { text: kept.map(characterOf).join(''), score: kept.length > 0 ? sum / kept.length : 0 }
+    const whole = kept.map(({ at }) => characters[at]).join('')
+    const text = delimiter === undefined ? whole : whole.trim()
+    return { text, score: kept.length > 0 ? sum / kept.length : 0 }
   })
 }
 
@@ -363,14 +496,10 @@ function toMasks({ data, shape }: Scores, threshold: number | undefined, fail: F
   const [width = 0, height = 0] = [lengths.at(-1), lengths.at(-2)]
   if (width * height === 0) return fail(`has the shape [${shape.join(', ')}], which is no mask.`)
   const pixels = width * height
-  return Array.from({ length: data.length / pixels }, (_, mask) => {
-    const image = new ImageData(width, height)
-    for (let pixel = 0; pixel < pixels; pixel++) {
+  return Array.from({ length: data.length / pixels }, (_, mask) =>
+    drawGray(width, height, (pixel) => {
       const value = data[mask * pixels + pixel] ?? 0
-      const white = threshold === undefined ? value : Number(value >= threshold)
-      image.data.fill(white * 255, pixel * 4, pixel * 4 + 3)
-      image.data[pixel * 4 + 3] = 255
-    }
-    return image
-  })
+      return (threshold === undefined ? value : Number(value >= threshold)) * 255
+    }),
+  )
 }

@@ -2,6 +2,7 @@
 import type { ImageLayout } from '../catalog/schema.ts'
 import type { OutputParameter, TensorValue } from '../types/index.ts'
 import {
+  ARRAYS,
   countElements,
   type Elements,
   type ElementType,
@@ -13,7 +14,7 @@ import {
   toReadableData,
 } from '../values/elements.ts'
 import type { Rasterizer } from './image.ts'
-import { decodeImages, encodeImages } from './image-tensor.ts'
+import { decodeImages } from './image-tensor.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { type ParsedInput, isSameValue } from './parse-inputs.ts'
 import { applySteps, type OpenStep, type RunFacts, type StepValues } from './steps.ts'
@@ -26,9 +27,27 @@ export interface InputTensorSpec {
   /** Shape of the tensor. `null`: the model does not declare it. */
   shape: Shape | null
   image?: Rasterizer
+  /** Tensor that is 1 for each pixel of the image. */
+  mask?: MaskSpec
   text?: TextTensorSpec
   /** Names of a dict's values, in the order of the tensor's elements. */
   keys?: readonly string[]
+}
+
+/** Tensor that is 1 for each pixel of an image. */
+export interface MaskSpec {
+  name: string
+  type: Exclude<ElementType, 'string'>
+  shape: Shape | null
+}
+
+/** Returns the tensor of a mask. Its free sides are the last dimensions of the images. */
+export function encodeMask({ type, shape }: MaskSpec, images: readonly number[]): RawTensor {
+  const [count = 1] = images
+  const sides = images.slice(-2)
+  const own = [count, ...sides].map((length, axis) => shape?.[axis] ?? length)
+  const data = new ARRAYS[type](countElements(own))
+  return { type, data: data.fill((type.endsWith('64') ? 1n : 1) as never), shape: own }
 }
 
 /** Returns the texts of an input as tokens. `given` has the other inputs that its layout names. */
@@ -41,10 +60,10 @@ export function readTokenRows(
   if (checked.form === 'tokens') return { rows: checked.rows, texts: [], pairs: null }
   const read = (name: string | undefined): readonly string[] | null => {
     const value = name === undefined ? undefined : given.get(name)
-    return value ? toTexts(value, `inputs.${name}`) : null
+    return value ? readTexts(value, `inputs.${name}`) : null
   }
   const { pair, labels: labelsInput, template: templateInput } = spec.layout
-  const own = toTexts(checked, path)
+  const own = readTexts(checked, path)
   const [template = '{}'] = read(templateInput) ?? []
   const fill = (text: string): string => template.replaceAll('{}', () => text)
   const labels = read(labelsInput)
@@ -67,16 +86,14 @@ interface ReadTexts {
   candidates?: readonly string[]
 }
 
-/** Resolves with the tensor of a checked input. Rejects if the input does not fit. */
+/** Resolves with the tensor of a checked input without images. Rejects if the input does not fit. */
 export async function encodeTensor(
   checked: ParsedInput,
   spec: InputTensorSpec,
   path: string,
 ): Promise<RawTensor> {
-  if (checked.form === 'image') {
-    if (!spec.image) return throwInvalidInput(path, 'the implementation has no layout for images.')
-    return encodeImages(checked.sources, spec.type, spec.shape, spec.image, path)
-  }
+  if (checked.form === 'image')
+    return throwInvalidInput(path, 'the implementation has no layout for images.')
   if (checked.form === 'tokens') return throwInvalidInput(path, 'must not be text.')
   if (checked.form === 'binary') {
     const { bytes } = checked
@@ -101,7 +118,8 @@ function toElements(
   return parseElements(type, values, path)
 }
 
-function toTexts(checked: ParsedInput, path: string): readonly string[] {
+/** Returns the texts of a parameter. Throws `invalid_request` that names `path` if there are none. */
+export function readTexts(checked: ParsedInput, path: string): readonly string[] {
   if (checked.form === 'list') return parseElements('string', checked.items, path).data as string[]
   const elements = checked.form === 'elements' ? checked.elements : null
   if (elements?.type !== 'string') return throwInvalidInput(path, 'must be text.')

@@ -47,8 +47,11 @@ export interface TextTokenizer {
   tokenize: Tokenize
   /** Returns the places of the tokens of a text, without those around it. */
   locate: Locate
-  /** Returns the text of tokens. `isPlain` leaves out special tokens. */
-  decode(ids: readonly number[], isPlain: boolean): string
+  /**
+   * Returns the text of tokens. `isPlain` leaves out special tokens. `tidies` says whether spaces before
+   * punctuation are removed; default: as the tokenizer's own settings say.
+   */
+  decode(ids: readonly number[], options?: { isPlain?: boolean; tidies?: boolean }): string
   /** Returns the token of that name; `undefined` if there is none. */
   idOf(token: string): number | undefined
 }
@@ -59,10 +62,11 @@ export type Tokenizers = ReadonlyMap<string, TextTokenizer>
 /** Loads the tokenizers of the bindings. Rejects with `unavailable` if one cannot be used. */
 export async function openTokenizers(
   { tag }: PredictorEntry,
-  { bindings = {} }: Implementation,
+  { bindings = {}, decoder }: Implementation,
   files: Files,
 ): Promise<Tokenizers> {
-  const names = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
+  const read = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
+  const names = [...read, ...(decoder ? [decoder.tokenizer] : [])]
   const opened = [...new Set(names)].map(async (name): Promise<[string, TextTokenizer]> => {
     const fail = (why: string, cause?: unknown) =>
       throwPredictorUnusable(tag, `resources.${name}`, why, cause)
@@ -97,7 +101,11 @@ export function createTextTokenizer(own: object, settings: object): TextTokenize
       return { ids, types: types ?? ids.map(() => 0) }
     },
     locate: createLocator(own, tokenizer),
-    decode: (ids, isPlain) => tokenizer.decode([...ids], { skip_special_tokens: isPlain }),
+    decode: (ids, { isPlain = false, tidies } = {}) =>
+      tokenizer.decode([...ids], {
+        skip_special_tokens: isPlain,
+        ...(tidies !== undefined && { clean_up_tokenization_spaces: tidies }),
+      }),
     idOf: (token) => added.get(token) ?? tokenizer.token_to_id(token),
   }
 }

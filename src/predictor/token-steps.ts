@@ -1,5 +1,5 @@
 /** Turns scores of tokens into parts of a text: entities, an answer, or a token for a masked one. */
-import type { ENTITY_MODES, Step } from '../catalog/schema.ts'
+import type { ENTITY_MODES, Step } from '../catalog/step-schema.ts'
 import type { LocatedToken } from './located-tokens.ts'
 import type { TextTokenizer, TokenRow } from './text.ts'
 
@@ -218,9 +218,9 @@ export function fillMask(
     return best.slice(0, count).map((token) => ({
       score: scores[token] ?? 0,
       token,
-      text: tokenizer.decode([token], false),
+      text: tokenizer.decode([token]),
       // Without the special tokens, other masks would be missing.
-      sequence: tokenizer.decode(ids.with(at, token), masked.length === 1),
+      sequence: tokenizer.decode(ids.with(at, token), { isPlain: masked.length === 1 }),
     }))
   })
 }

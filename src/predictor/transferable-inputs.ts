@@ -2,7 +2,7 @@
 import { InoriginError } from '../error.ts'
 import { throwInvalidInput } from '../values/input-errors.ts'
 import { isInstanceOf } from '../values/objects.ts'
-import { mixChannels, type Sound } from './audio.ts'
+import { mixChannels, readWav, type Sound } from './audio.ts'
 
 /** Calls `send` with inputs that can be posted, and frees the bitmaps that were made for it. */
 export async function withTransferableInputs<T>(
@@ -134,6 +134,9 @@ export async function toPageSound(
   if (value.size > MAX_FILE_BYTES)
     throwInvalidInput(path, `is larger than ${MAX_FILE_BYTES} bytes. Send it in parts.`)
   const bytes = await value.arrayBuffer()
+  // Chromium scales 16-bit samples above 0 by 32767 and those below by 32768, others all by 32768.
+  const wav = readWav(new Uint8Array(bytes))
+  if (wav) return { data: mixChannels(wav.data), sampleRate: wav.sampleRate, file: value }
   const context = new OfflineAudioContext(1, 1, findRate(bytes))
   try {
     return { ...toSound(await context.decodeAudioData(bytes)), file: value }

@@ -1,6 +1,7 @@
 /**
  * Checks untrusted JSON before it is parsed: its syntax, its depth and its number of values. Unlike
- * `JSON.parse`, the check keeps no values, only the objects and arrays that are open.
+ * `JSON.parse`, the check keeps no values, only the objects and arrays that are open. Reads tokens for
+ * code that needs the text of a value.
  */
 import { InoriginError } from '../error.ts'
 
@@ -106,6 +107,27 @@ export function findJsonError(text: string, count = createJsonCount()): JsonErro
     }
     if (open.length > MAX_DEPTH) return { type: 'depth', path: toPath(open, text) }
     if (count.values > MAX_VALUES || count.nodes > MAX_NODES) return { type: 'size' }
+  }
+}
+
+/** Token of a JSON text, and its position. */
+export interface JsonToken {
+  token: string
+  index: number
+}
+
+/** Brackets, commas, numbers, and the quotes that begin strings. */
+const TOKEN_START = /["{}[\],]|-?\d[\d.eE+-]*/g
+
+/** Yields the strings, brackets, commas and numbers of a text that {@link findJsonError} has passed. */
+export function* readTokens(text: string): Generator<JsonToken> {
+  for (let at = 0; ;) {
+    TOKEN_START.lastIndex = at
+    const found = TOKEN_START.exec(text)
+    if (!found) return
+    const { 0: start, index } = found
+    at = start === '"' ? skipString(text, index) + 1 : index + start.length
+    yield { token: text.slice(index, at), index }
   }
 }
 

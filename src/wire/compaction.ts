@@ -18,9 +18,12 @@ import { shorten } from '../values/text.ts'
 /** Beginning of the content of our items. Its number changes if the form of the rest does. */
 const SUMMARY_PREFIX = 'inorigin.1.'
 
-/** Returns the content of a compaction item with this summary. */
-export const writeSummary = (summary: string): string =>
-  SUMMARY_PREFIX + toBase64(new TextEncoder().encode(summary))
+/** Returns the compaction item with this summary. */
+export const toCompactionItem = (id: string, summary: string): StoredItem => ({
+  type: 'compaction',
+  id,
+  encrypted_content: SUMMARY_PREFIX + toBase64(new TextEncoder().encode(summary)),
+})
 
 /** Returns the summary of a compaction item; `null` for an item of another server. */
 export function readSummary({ encrypted_content: text }: { encrypted_content: string }) {
@@ -74,6 +77,7 @@ export async function* summarize(
   let partCharacters = Math.max(roomTokens * CHARACTERS_PER_TOKEN, MIN_PART_CHARACTERS)
   let rest = writeTranscript(messages).slice(-MAX_PARTS * partCharacters)
   let summary = ''
+  let isStarted = false
   const usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
   do {
     const part = rest.slice(0, partCharacters)
@@ -94,7 +98,10 @@ export async function* summarize(
       for await (const event of (await generate(request)).events) {
         if (event.type === 'text') written += event.text
         else if (event.type === 'finish') addUsage(usage, event.usage)
-        else if (isStatus(event)) yield event
+        else if (event.type === 'start' && !isStarted) {
+          isStarted = true
+          yield event
+        } else if (isStatus(event)) yield event
       }
     } catch (error) {
       if (!isTooLong(error) || part.length <= MIN_PART_CHARACTERS) throw error

@@ -36,7 +36,7 @@ const result = {
       text: shared.textPart,
       image: imageBlock,
       ...rejectedBlocks,
-      tool_reference: f.rejected,
+      tool_reference: { tool_name: f.nonEmptyString },
     }),
   ),
   is_error: f.optional(f.flag),
@@ -81,6 +81,7 @@ const clientToolSchema = f.object({
   input_schema: f.anyObject,
   input_examples: f.optional(f.arrayOf(f.anyObject)),
   strict: f.optional(f.flag),
+  defer_loading: f.optional(f.flag),
   allowed_callers: f.unsupported(f.arrayOf(f.string), (callers) =>
     callers.every((caller) => caller === 'direct'),
   ),
@@ -153,6 +154,7 @@ export function parseMessages({ fields: body, ignored }: ParsedBody<MessagesBody
   )
   const reasoning = shared.toReasoning(body)
   const ownFormat = body.output_config?.format
+  const offered = listOfferedTools(body)
   return {
     request: {
       model: body.model,
@@ -160,14 +162,21 @@ export function parseMessages({ fields: body, ignored }: ParsedBody<MessagesBody
       maxTokens: body.max_tokens ?? undefined,
       sampling: shared.toSampling(body),
       stop: body.stop_sequences ?? [],
-      tools: calls.toToolUse((body.tools ?? []).map(toClientTool), body),
+      tools: calls.toToolUse(
+        offered.map(({ tool: each }) => toClientTool(each)),
+        body,
+      ),
       format: toFormat(ownFormat ?? body.output_format),
       reasoningBudget: reasoning.budget,
       ...reasoning.forTemplate,
     },
     fieldNames: {
       rename: [
-        [/^tools\[(\d+)\]\.parameters/, 'tools[$1].input_schema'],
+        [
+          /^tools\[(\d+)\](\.parameters)?/,
+          (found, index = '', parameters = '') =>
+            (offered[Number(index)]?.path ?? found) + (parameters && '.input_schema'),
+        ],
         [/^format\b/, ownFormat ? 'output_config.format' : 'output_format'],
       ],
       reasoning: reasoning.fields,
@@ -238,9 +247,41 @@ function toToolMessage(block: ToolResult): ChatMessage {
   }
 }
 
-function joinText(content: string | readonly Block[], between = ''): string {
+/** Block of a message, or part of a tool result. */
+type Part = Block | Exclude<NonNullable<ToolResult['content']>, string>[number]
+
+function joinText(content: string | readonly Part[], between = ''): string {
   if (typeof content === 'string') return content
-  return content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join(between)
+  return content
+    .flatMap((block) => {
+      if (block.type === 'tool_reference') return [`The tool ${block.tool_name} is available now.`]
+      return block.type === 'text' ? [block.text] : []
+    })
+    .join(between)
+}
+
+/**
+ * Returns the tools with their paths. One with `defer_loading` waits until a result refers to it, as
+ * those of a client's own search for tools do.
+ */
+function listOfferedTools({ tools, messages, tool_choice: choice }: MessagesBody) {
+  const all = (tools ?? []).map((each, index) => ({ tool: each, path: `tools[${index}]` }))
+  if (all.every(({ tool: { defer_loading } }) => defer_loading)) return all
+  const blocks = messages.flatMap(({ content }): readonly Block[] =>
+    typeof content === 'string' ? [] : content,
+  )
+  const loaded = new Set(blocks.flatMap(listNames))
+  if (typeof choice === 'object' && choice?.type === 'tool') loaded.add(choice.name)
+  return all.filter(({ tool: { name, defer_loading } }) => !defer_loading || loaded.has(name))
+}
+
+/** Returns the names of the tools that a block calls, or refers to. */
+function listNames(block: Block): string[] {
+  if (block.type === 'tool_use') return [block.name]
+  if (block.type !== 'tool_result' || typeof block.content === 'string') return []
+  return (block.content ?? []).flatMap((part) =>
+    part.type === 'tool_reference' ? [part.tool_name] : [],
+  )
 }
 
 function toClientTool(definition: v.InferOutput<typeof clientToolSchema>): Tool {

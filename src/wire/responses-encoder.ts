@@ -8,6 +8,7 @@ import type {
   Usage,
 } from '../types/index.ts'
 import { toTokenLogprobJson } from './chat-encoder.ts'
+import { toCompactionItem } from './compaction.ts'
 import { wireError } from './errors.ts'
 import { createId, frame, JSON_TYPE, nowInSeconds, SSE_TYPE } from './http.ts'
 import {
@@ -18,12 +19,20 @@ import {
   findPart,
   logprobsOf,
 } from './response-body.ts'
-import { includesEncryptedReasoning, type ResponsesBody, toTopLogprobs } from './responses.ts'
+import {
+  asksForCompaction,
+  includesEncryptedReasoning,
+  type ResponsesBody,
+  toTopLogprobs,
+} from './responses.ts'
 import { type CalledName, namesOfTools, type ResponsesTool } from './responses-tools.ts'
 import { toReasoning } from './shared-fields.ts'
 
 /** Prefix of the ids of responses. */
 export const RESPONSE_PREFIX = 'resp_'
+
+/** Prefix of the ids of compaction items. */
+export const COMPACTION_PREFIX = 'cmp_'
 
 /** Response as it is sent, complete or partial. */
 export interface ResponseJson extends Readonly<Record<string, unknown>> {
@@ -192,6 +201,7 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
 
   /** Returns the frames of new content, which extends the open item or opens another one. */
   #add(event: ContentEvent): string {
+    if (event.type === 'text' && asksForCompaction(this.#body)) return this.#addSummary(event.text)
     const logprobs = logprobsOf(event)
     if ('text' in event && event.text === '' && logprobs.length === 0) return ''
     if (event.type === 'reasoning' && !this.#isReasoningShown) return ''
@@ -201,6 +211,17 @@ export class ResponseEncoder implements EventEncoder<BackgroundEvent> {
     const shownLogprobs = toTopLogprobs(this.#body) === undefined ? [] : logprobs
     extendPart(this.#open.part, event.text, shownLogprobs)
     return addedFrames + this.#itemFrames([itemDeltaEvent(this.#open, event.text, shownLogprobs)])
+  }
+
+  /** Returns the frames of a compaction item, which has no parts. */
+  #addSummary(text: string): string {
+    const item = toCompactionItem(this.#createId(COMPACTION_PREFIX), text)
+    const frames = this.#itemFrames([
+      ['response.output_item.added', { item }],
+      ['response.output_item.done', { item }],
+    ])
+    this.#closed.push(item)
+    return frames
   }
 
   /** Closes the open item and opens another one. Returns the frames of both. */

@@ -13,10 +13,11 @@ import { type ParsedBody, readBody } from './body.ts'
 import { invalidRequest } from './errors.ts'
 import { toBodyFields } from './fields.ts'
 import { createId, nowInSeconds } from './http.ts'
-import { keepItems, summarize, writeSummary } from './compaction.ts'
+import { keepItems, summarize, toCompactionItem } from './compaction.ts'
 import { getModel, toPageJson } from './models.ts'
-import { jsonEncoder } from './response-body.ts'
+import { type EventEncoder, jsonEncoder } from './response-body.ts'
 import {
+  COMPACTION_PREFIX,
   findResponseId,
   RESPONSE_PREFIX,
   type ResponseJson,
@@ -25,6 +26,7 @@ import {
   toUsageJson,
 } from './responses-encoder.ts'
 import {
+  asksForCompaction,
   compactionBodySchema,
   findCompactionConflict,
   findResponsesConflict,
@@ -198,7 +200,9 @@ const createResponse: RouteHandler = async (context) => {
   const encoder = fields.stream
     ? new ResponseEncoder(fields, { store })
     : responseJsonEncoder(fields, store)
-  return respondWithGeneration(parsed, encoder, context)
+  return asksForCompaction(fields)
+    ? respondWithSummary(parsed, encoder, context)
+    : respondWithGeneration(parsed, encoder, context)
 }
 
 /** Returns a function that stores a response. It resolves with `false` instead of rejecting. */
@@ -215,27 +219,34 @@ function createResponseStore(input: readonly StoredItem[], { host, caller: own }
 
 /** Has the model summarize a conversation, and responds with the items that stand for it. */
 const compactResponse: RouteHandler = async (context) => {
-  const { host, caller } = context
   const { fields, ...body } = await readBody(context, compactionBodySchema, findCompactionConflict)
   const compacted = { ...body, fields: { ...fields, input: fields.input ?? [] } }
   const { items, stored } = await resolveInput(compacted, context)
-  const { request, fieldNames, ignored } = parseResponses(compacted, items)
-  const { maxInputTokens } = getModel(await host.models(caller), fields.model)
-  const events = summarize({ ...request, ...parseRoute(context) }, maxInputTokens, (each) =>
-    host.generate(each, caller),
-  )
   const encoder = jsonEncoder(([summary], { usage }) => {
     const text = summary && 'text' in summary ? summary.text : ''
     const { before, after } = keepItems(stored)
-    const item = { type: 'compaction', id: createId('cmp_'), encrypted_content: writeSummary(text) }
     return {
       id: createId(RESPONSE_PREFIX),
       object: 'response.compaction',
       created_at: nowInSeconds(),
-      output: [...before, item, ...after],
+      output: [...before, toCompactionItem(createId(COMPACTION_PREFIX), text), ...after],
       usage: toUsageJson(usage),
     }
   })
+  return respondWithSummary(parseResponses(compacted, items), encoder, context)
+}
+
+/** Has the model summarize the conversation of a request. */
+async function respondWithSummary(
+  { request, fieldNames, ignored }: ParsedRequest,
+  encoder: EventEncoder,
+  context: RouteContext,
+): Promise<Response> {
+  const { host, caller } = context
+  const { maxInputTokens } = getModel(await host.models(caller), request.model)
+  const events = summarize({ ...request, ...parseRoute(context) }, maxInputTokens, (each) =>
+    host.generate(each, caller),
+  )
   return eventResponse(Promise.resolve({ events }), encoder, context, ignored, fieldNames)
 }
 

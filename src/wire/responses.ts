@@ -79,6 +79,7 @@ const item = f.taggedUnion('type', {
     ...ignoredItemFields,
   },
   compaction: { encrypted_content: f.string, ...ignoredItemFields },
+  compaction_trigger: ignoredItemFields,
   additional_tools: loadedTools,
   tool_search_output: loadedTools,
   item_reference: { id: f.nonEmptyString },
@@ -100,6 +101,7 @@ const KNOWN_TYPES: ReadonlySet<unknown> = new Set<KnownItem['type']>([
   'apply_patch_call_output',
   'reasoning',
   'compaction',
+  'compaction_trigger',
   'additional_tools',
   'tool_search_output',
   'item_reference',
@@ -178,7 +180,8 @@ export const responsesBodySchema = f.object({
       summary,
       generate_summary: summary,
       mode: f.unsupported(f.string, (mode) => mode === 'standard'),
-      context: f.unsupported(f.string, (messages) => messages === 'auto'),
+      // The chat template decides which earlier reasoning the model gets.
+      context: f.withoutEffect(f.string, (turns) => turns === 'auto'),
     }),
   ),
   include: f.optional(f.arrayOf(f.string)),
@@ -234,10 +237,20 @@ export type ResponsesBody = v.InferOutput<typeof responsesBodySchema>
 /** Returns the conflict between the fields of a body, if any. */
 export function findResponsesConflict(body: ResponsesBody): f.FieldConflict | undefined {
   const { thinking, max_output_tokens, background, store } = body
-  if (!background || store !== false) return shared.findBudgetConflict(thinking, max_output_tokens)
-  const message = 'true or absent with background: true, which stores the response'
-  return f.conflict('store', store, message)
+  if (background && store === false)
+    return f.conflict(
+      'store',
+      store,
+      'true or absent with background: true, which stores the response',
+    )
+  if (background && asksForCompaction(body))
+    return f.conflict('background', background, 'false or absent with a compaction_trigger')
+  return shared.findBudgetConflict(thinking, max_output_tokens)
 }
+
+/** Returns `true` if the response is a compaction of the input. */
+export const asksForCompaction = ({ input }: ResponsesBody): boolean =>
+  Array.isArray(input) && input.some(({ type }) => type === 'compaction_trigger')
 
 /** Returns the tools of a body, with those of its items, of which the last one of a name counts. */
 function listTools(body: ResponsesBody, items: readonly InputItem[]) {
@@ -337,7 +350,8 @@ type InputMessage = Exclude<ChatMessage, AssistantMessage> | OpenMessage
 /** Item that becomes a message of its own, or a part of one. */
 type ContentItem = Exclude<
   KnownItem,
-  { type: 'item_reference' | 'additional_tools' | 'tool_search_output' } | ResultItem
+  | { type: 'item_reference' | 'compaction_trigger' | 'additional_tools' | 'tool_search_output' }
+  | ResultItem
 >
 type ResultItem = Extract<KnownItem, { output?: unknown }>
 
@@ -365,6 +379,7 @@ function toMessages(items: readonly InputItem[]): { messages: ChatMessage[]; omi
     // `resolveInput` has replaced every reference that it resolved, and `listTools` read the tools.
     if (
       each.type === 'item_reference' ||
+      each.type === 'compaction_trigger' ||
       each.type === 'additional_tools' ||
       each.type === 'tool_search_output'
     )

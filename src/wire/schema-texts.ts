@@ -2,13 +2,11 @@
  * Keeps the text of schemas that JSON.parse changes: it makes 1.0 and 1 the same number, cuts long
  * integers, and puts keys such as "2" first. Chat templates show models the schema as it was sent.
  */
+import { readTokens } from '../values/json.ts'
 import { isObjectOrArray } from '../values/objects.ts'
 
 /** Keys of the schemas of tools in all styles. */
 const SCHEMA_KEYS = new Set(['parameters', 'input_schema'])
-
-/** Strings, brackets, commas and numbers. */
-const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],]|-?\d[\d.eE+-]*/gs
 
 /** A key that JavaScript puts before others. */
 const NUMERIC_KEY = /^"\d+"$/
@@ -32,7 +30,7 @@ interface Open {
 export function keepSchemaTexts(text: string, body: unknown): void {
   if (!/"(?:parameters|input_schema)"\s*:/.test(text)) return
   const open: Open[] = []
-  for (const { 0: token, index } of text.matchAll(TOKENS)) {
+  for (const { token, index } of readTokens(text)) {
     const top = open.at(-1)
     if (token === '{' || token === '[') {
       const parent = top?.value

@@ -187,7 +187,7 @@ function onWasm(ours: Measured, theirs: Measured): Figure[] {
 }
 
 function onWebgpu(ours: Measured, theirs: Measured): Figure[] {
-  const note = 'tokens/s over theirs, neither with subgroups'
+  const note = 'tokens/s over theirs, with the same features of the GPU'
   return [
     atLeast('decode_vs_transformers_2048_webgpu', ratioAt(2048, ours, theirs), 1.5, note),
     atLeast('concurrent4_webgpu', ours.concurrent.rate, 2, 'four streams at once over one by one'),

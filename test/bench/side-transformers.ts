@@ -8,7 +8,7 @@ import {
   type PreTrainedModel,
   Tensor,
 } from '@huggingface/transformers'
-import { isTrusted } from '../../src/device/adapter.ts'
+import { describeAdapter, isTrusted } from '../../src/device/adapter.ts'
 import { createDetokenizerFactory, type Detokenizer } from '../../src/engine/text/vocabulary.ts'
 import { onnxPath, type OnnxFormat, REAL_MODEL } from './models/shapes.ts'
 import { serveSide, type OnPiece, type Task } from './side.ts'
@@ -20,14 +20,14 @@ env.useBrowserCache = false
 const { wasm } = env.backends.onnx
 if (wasm) wasm.wasmPaths = `${location.origin}/bench/ort/`
 
-/** Its device without `subgroups` too, and without what rests on them: as ours. */
+/** Its device, without `subgroups` on an adapter of software, and without what rests on them: as ours. */
 if (navigator.gpu) {
   const request = GPUAdapter.prototype.requestDevice
   GPUAdapter.prototype.requestDevice = function (descriptor) {
     const all = Array.from(descriptor?.requiredFeatures ?? [])
     return request.call(this, {
       ...descriptor,
-      requiredFeatures: all.filter(isTrusted),
+      requiredFeatures: describeAdapter(this).software ? all.filter(isTrusted) : all,
     })
   }
 }

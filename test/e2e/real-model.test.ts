@@ -3,8 +3,10 @@
  * and what shapes an answer changes nothing else of it.
  */
 import { join } from 'node:path'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Page } from 'playwright'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Server } from '../../src/index.ts'
 import { buildScripts } from '../bench/scripts.ts'
 import type { EngineResult } from '../support/real-engine.ts'
 import {
@@ -258,6 +260,122 @@ const REPEATING = [
   'Repeat this sentence three times: The quick brown fox jumps over the lazy dog near the river.',
   'Write this list again, and add a fruit: apples, pears, plums, cherries, figs, grapes, melons.',
 ]
+
+/** Number of answers on WebGPU: a software adapter computes a few tokens a second. */
+const WEBGPU_ANSWERS = 3
+
+interface InPage {
+  server: Server
+}
+
+test('four answers at once are those of one after another', SLOW, async () => {
+  const [four, rest] = [RECORDED.answers.slice(0, 4), RECORDED.answers.slice(4, 8)]
+  for (const group of [four, rest]) {
+    const answers = await Promise.all(
+      group.map(({ prompt }) => askChat(exact, greedy(prompt, { logprobs: true }))),
+    )
+    const compared = answers.map((answer, at) => compareAnswer(answer, group[at]!))
+    expect(compared.filter((each) => !isRight(each))).toEqual([])
+  }
+})
+
+/** Topics of constrained answers. */
+const TOPICS = ['a cat', 'a city', 'a song', 'a storm', 'a cook', 'a train', 'a tree', 'a game']
+
+/** Number of constrained answers that are checked, and of those that are asked at once. */
+const CONSTRAINED = 100
+const AT_ONCE = 4
+
+const PERSON = {
+  type: 'object',
+  properties: {
+    name: { type: 'string', maxLength: 20 },
+    kind: { enum: ['animal', 'place', 'thing', 'person'] },
+    age: { type: 'integer', minimum: 0, maximum: 150 },
+    tags: { type: 'array', items: { type: 'string', maxLength: 10 }, maxItems: 2 },
+    home: {
+      type: ['object', 'null'],
+      properties: { city: { type: 'string', maxLength: 15 } },
+      required: ['city'],
+      additionalProperties: false,
+    },
+  },
+  required: ['name', 'kind', 'age', 'tags', 'home'],
+  additionalProperties: false,
+}
+
+const FIND = {
+  type: 'object',
+  properties: {
+    query: { type: 'string', maxLength: 20 },
+    limit: { type: 'integer', minimum: 1, maximum: 9 },
+  },
+  required: ['query'],
+  additionalProperties: false,
+}
+
+const ajv = new Ajv2020({ strict: true, allowUnionTypes: true })
+const isValid = { save: ajv.compile(PERSON), find: ajv.compile(FIND) }
+
+/** Samples constrained answers in the default precision, each with a seed of its own. */
+async function sampleAnswers(fieldsOf: (topic: string) => object): Promise<ChatAnswer[]> {
+  const page = await openRealModel(site, { device: 'wasm' })
+  const answers: ChatAnswer[] = []
+  while (answers.length < CONSTRAINED) {
+    const seeds = Array.from({ length: AT_ONCE }, (_, at) => answers.length + at)
+    const asked = seeds.map((seed) => {
+      const fields = fieldsOf(TOPICS[seed % TOPICS.length]!)
+      return askChat(page, { temperature: 1, seed, max_tokens: 300, ...fields })
+    })
+    answers.push(...(await Promise.all(asked)))
+  }
+  await page.context().close()
+  return answers
+}
+
+test('sampled answers keep a schema, each of them', SLOW, async () => {
+  const answers = await sampleAnswers((topic) => ({
+    messages: toMessages(`Describe ${topic} in JSON.`),
+    response_format: { type: 'json_schema', json_schema: { name: 'it', schema: PERSON } },
+  }))
+  for (const text of answers.map(textOf)) expect(isValid.save(JSON.parse(text)), text).toBe(true)
+})
+
+test('sampled calls of required tools are valid, each of them', SLOW, async () => {
+  const answers = await sampleAnswers((topic) => ({
+    messages: toMessages(`Save ${topic} for me.`),
+    tools: [
+      { type: 'function', function: { name: 'save', parameters: PERSON } },
+      { type: 'function', function: { name: 'find', parameters: FIND } },
+    ],
+    tool_choice: 'required',
+    parallel_tool_calls: false,
+  }))
+  for (const { choices } of answers) {
+    expect(choices).toMatchObject([
+      { finish_reason: 'tool_calls', message: { tool_calls: [{ function: {} }] } },
+    ])
+    for (const { function: call } of choices[0]?.message.tool_calls ?? [])
+      expect(
+        isValid[call.name as keyof typeof isValid](JSON.parse(call.arguments)),
+        JSON.stringify(call),
+      ).toBe(true)
+  }
+})
+
+test('on WebGPU, exact answers are those of transformers as well', SLOW, async () => {
+  const page = await openRealModel(site, { device: 'webgpu', precision: 'exact' })
+  for (const recorded of whole.slice(0, WEBGPU_ANSWERS)) {
+    const answer = await askChat(page, greedy(recorded.prompt, { logprobs: true }))
+    expect(compareAnswer(answer, recorded)).toSatisfy(isRight)
+  }
+  const chosen = await page.evaluate(
+    async (tag) => (await (globalThis as unknown as InPage).server.explain(tag)).chosen,
+    REAL_MODEL,
+  )
+  expect(chosen).toBe('q4_1-webgpu')
+  await page.context().close()
+})
 
 test('drafts change no token of an answer', SLOW, async () => {
   const scripts = join(import.meta.dirname, '../../node_modules/.cache/inorigin-real')

@@ -1,4 +1,4 @@
-/** Commands that compare with files of a folder. */
+/** Runs the commands that compare the project with files of a folder. */
 
 /**
  * Runs a command and sets the exit status: 0 if `main` resolves with `true`, else 1. A message says what

@@ -16,6 +16,29 @@ export type Case =
   | { inputs: object; file?: string; ranked: readonly Label[] }
   | { inputs: object; answer: Answer }
   | { inputs: object; tokens: Fillings | readonly Fillings[] }
+  | { inputs: object; file: string; objects: readonly DetectedObject[] }
+  | { inputs: object; file: string; segments: readonly Segment[] }
+  | { inputs: object; file: string; depth: string; predicted: readonly (readonly number[])[] }
+  | { inputs: object; file: string; cutout: string }
+  | { inputs: object; file?: string; text: string }
+
+interface DetectedObject {
+  label: string
+  score: number
+  box: Readonly<Record<string, number>>
+}
+
+/** Part of a picture. Its mask has one byte for each pixel, in base64. */
+interface Segment {
+  label: string
+  score: number | null
+  mask: string
+}
+
+/** Picture of the browser, with four bytes for each pixel, in base64. */
+interface Picture {
+  rgba: string
+}
 
 interface Entity {
   entity: string
@@ -94,6 +117,27 @@ export function compareCase(one: Case, answer: unknown): Comparison {
       [token, token_str, sequence].join('|'),
     )
   }
+  if ('objects' in one) return compareObjects(one.objects, answer)
+  if ('segments' in one) return compareSegments(one.segments, answer)
+  if ('depth' in one) {
+    const { depth, predicted_depth: own } = answer as {
+      depth: Picture
+      predicted_depth: { data: readonly number[] }
+    }
+    const expected = one.predicted.flat()
+    const scale = Math.max(...expected.map(Math.abs))
+    const differences = expected.map((value, at) => Math.abs(value - (own.data[at] ?? NaN)) / scale)
+    const largest = differences.reduce((most, each) => Math.max(most, each), 0)
+    return judge(largest, TOLERANCE, comparePixels(one.depth, depth))
+  }
+  if ('cutout' in one) {
+    const { cutout } = answer as { cutout: Picture }
+    return judge(0, TOLERANCE, comparePixels(one.cutout, cutout))
+  }
+  if ('text' in one) {
+    const { text } = answer as { text: string }
+    return judge(0, TOLERANCE, text === one.text ? null : `"${text}" instead of "${one.text}"`)
+  }
   const { labels } = answer as { labels: Label[] }
   const scores = new Map(labels.map(({ label, score }) => [label, score]))
   const differences = one.labels.map(({ label, score }) =>
@@ -102,6 +146,52 @@ export function compareCase(one: Case, answer: unknown): Comparison {
   const best = labels[0]?.label === one.labels[0]?.label
   const fault = best ? null : `${labels[0]?.label} instead of ${one.labels[0]?.label}`
   return judge(Math.max(...differences), TOLERANCE, fault)
+}
+
+/** Compares objects, whose boxes may differ by a pixel. Python lists those of DETR by their query. */
+function compareObjects(expected: readonly DetectedObject[], answer: unknown): Comparison {
+  const { objects } = answer as { objects: readonly DetectedObject[] }
+  const sorted = expected.toSorted((one, other) => other.score - one.score)
+  const isFar = ({ box }: DetectedObject, at: number): boolean =>
+    Object.entries(box).some(([edge, place]) => {
+      const own = objects[at]?.box[edge] ?? NaN
+      return !(Math.abs(place - own) <= 1)
+    })
+  const far = sorted.findIndex(isFar)
+  const compared = compareLists(sorted, objects, ({ label }) => label)
+  if (far < 0 || compared.fault !== null) return compared
+  const [own, other] = [objects[far], sorted[far]].map((each) => JSON.stringify(each?.box))
+  return { ...compared, isEqual: false, fault: `${own} instead of ${other}` }
+}
+
+function compareSegments(expected: readonly Segment[], answer: unknown): Comparison {
+  const { segments } = answer as {
+    segments: readonly { label: string; score?: number; mask: Picture }[]
+  }
+  const named = (list: readonly { label: string; score?: number | null }[]) =>
+    list.map(({ label, score }) => ({ label, score: score ?? 0 }))
+  const compared = compareLists(named(expected), named(segments), ({ label }) => label)
+  if (compared.fault !== null) return compared
+  const faults = expected.flatMap(
+    ({ mask }, at) => comparePixels(mask, segments[at]?.mask ?? { rgba: '' }) ?? [],
+  )
+  const [fault = null] = faults
+  return { ...compared, isEqual: compared.isEqual && fault === null, fault }
+}
+
+/** Share of the pixels that may differ, where two numbers are nearly equal. */
+const MOST_DIFFERENT = 0.001
+
+/** Compares the bytes of a picture, of one or four for each pixel. Returns what is wrong, or `null`. */
+function comparePixels(expected: string, { rgba }: Picture): string | null {
+  const bytes = Buffer.from(expected, 'base64')
+  const own = Buffer.from(rgba, 'base64')
+  const step = own.length / bytes.length
+  if (step !== 1 && step !== 4) return `${own.length / 4} pixels for ${bytes.length} bytes`
+  const different = bytes.filter((byte, at) => byte !== own[at * step]).length
+  return different <= bytes.length * MOST_DIFFERENT
+    ? null
+    : `${different} of ${bytes.length} bytes differ`
 }
 
 /** Compares lists in their order by what `name` returns, and by their scores. */

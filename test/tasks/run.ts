@@ -74,7 +74,17 @@ const predict = (page: Page, tag: string, inputs: object, file?: FileInput): Pro
     async ([name, given, one]) => {
       const { server } = globalThis as unknown as InPage
       const read = one && { [one.input]: await (await fetch(one.url)).blob() }
-      return (await server.predict(name, { ...given, ...read })).outputs
+      const toBase64 = (bytes: Uint8ClampedArray): string =>
+        btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))
+      /** Pictures and typed arrays cannot leave the page. */
+      const toPlain = (value: unknown): unknown => {
+        if (value instanceof ImageData) return { rgba: toBase64(value.data) }
+        if (value instanceof Float32Array) return Array.from(value)
+        if (Array.isArray(value)) return value.map(toPlain)
+        if (typeof value !== 'object' || value === null) return value
+        return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, toPlain(each)]))
+      }
+      return toPlain((await server.predict(name, { ...given, ...read })).outputs)
     },
     [tag, inputs, file] as const,
   )
@@ -85,9 +95,14 @@ function toUrl(path: string): string {
   return `data:${type};base64,${readFileSync(path).toString('base64')}`
 }
 
-/** Returns the name of the input that takes the files of a task. */
-const inputOf = (task: string): string =>
-  task.startsWith('audio') ? 'input_values' : 'pixel_values'
+/** Inputs that take the files of tasks. The others take pictures. */
+const FILE_INPUTS: Readonly<Partial<Record<string, string>>> = {
+  'audio-classification': 'input_values',
+  'automatic-speech-recognition': 'input_values',
+  cutout: 'input_image',
+}
+
+const PICTURE_INPUT = 'pixel_values'
 
 async function post(page: Page, path: string, body: object): Promise<unknown> {
   const { text } = await fetchIn(page, path, body)
@@ -106,7 +121,7 @@ function ask(page: Page, dir: string, model: Model, one: Case): Promise<unknown>
   }
   const inputs = 'inputs' in one ? one.inputs : { top_k: 100 }
   const file = 'file' in one ? one.file : undefined
-  const input = inputOf(reference.task)
+  const input = FILE_INPUTS[reference.task] ?? PICTURE_INPUT
   const own = file === undefined ? undefined : { input, url: toUrl(join(dir, '.inputs', file)) }
   return predict(page, tag, 'input' in one ? { ...inputs, text: one.input } : inputs, own)
 }

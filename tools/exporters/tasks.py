@@ -8,6 +8,7 @@ browser. `--minilm` names a folder with the weights of all-MiniLM-L6-v2, as a pa
 """
 
 import argparse
+import base64
 import json
 import logging
 import math
@@ -21,7 +22,7 @@ import numpy
 import torch
 import transformers
 from PIL import Image, ImageDraw
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 TEXTS = [
     "The statement is executed once for each item of the list.",
@@ -49,6 +50,7 @@ QUESTIONS = [
     ("Which method sorts?", CONTEXT * 14),
 ]
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
+WRITTEN = [TEXTS[0], TEXTS[1], TEXTS[4]]
 LABELS = ["calm", "glad", "angry", "sad", "neutral", "afraid", "surprised"]
 
 
@@ -169,6 +171,11 @@ def sounds(root):
             file.writeframes((samples * 32767).astype("<i2").tobytes())
         made.append(f"{name}.wav")
     return made
+
+
+def to_bytes(image):
+    """Returns the pixels of a picture in base64."""
+    return base64.b64encode(image.tobytes()).decode()
 
 
 def read_sound(path):
@@ -299,22 +306,367 @@ def image_classifier(kind, processor, **config):
     return make
 
 
+CONVOLUTIONS = dict(
+    conv_dim=(16, 16, 16),
+    conv_stride=(5, 4, 4),
+    conv_kernel=(10, 8, 4),
+    num_feat_extract_layers=3,
+    num_conv_pos_embeddings=16,
+    num_conv_pos_embedding_groups=4,
+)
+
+
 def sound_classifier(folder):
     torch.manual_seed(7)
-    config = transformers.Wav2Vec2Config(
-        **SMALL,
-        **labelled(4),
-        conv_dim=(16, 16, 16),
-        conv_stride=(5, 4, 4),
-        conv_kernel=(10, 8, 4),
-        num_feat_extract_layers=3,
-        num_conv_pos_embeddings=16,
-        num_conv_pos_embedding_groups=4,
-        vocab_size=32,
-    )
+    config = transformers.Wav2Vec2Config(**SMALL, **labelled(4), **CONVOLUTIONS, vocab_size=32)
     transformers.Wav2Vec2ForSequenceClassification(config).eval().save_pretrained(folder)
     transformers.Wav2Vec2FeatureExtractor(do_normalize=True).save_pretrained(folder)
     return "audio-classification", "audio-classification"
+
+
+def train_unigram(folder, limit, kind, **options):
+    """Trains a tokenizer of pieces with spaces in them, as T5 and Marian have."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    trainer = trainers.UnigramTrainer(
+        vocab_size=1000, special_tokens=["<pad>", "</s>", "<unk>"], unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator(list(pydoc_data.topics.topics.values())[:20], trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    tokens = dict(pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
+    fast = kind(tokenizer_object=tokenizer, model_max_length=limit, **tokens, **options)
+    fast.save_pretrained(folder)
+    return fast
+
+
+def train_bytes(folder, limit, kind, **options):
+    """Trains a tokenizer of bytes, as BART and GPT-2 have."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=1000,
+        special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(list(pydoc_data.topics.topics.values())[:20], trainer)
+    fast = kind(tokenizer_object=tokenizer, model_max_length=limit, **options)
+    fast.save_pretrained(folder)
+    return fast
+
+
+def randomize(model, scale=0.3):
+    """Gives a model weights with which its texts vary."""
+    torch.manual_seed(7)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.copy_(torch.randn_like(parameter) * scale)
+    return model.eval()
+
+
+SMALL_BART = dict(
+    d_model=32,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=64,
+    decoder_ffn_dim=64,
+    max_position_embeddings=512,
+)
+
+T5_TASKS = {
+    "summarization": dict(
+        prefix="summarize: ", max_length=40, min_length=12, no_repeat_ngram_size=3, num_beams=4, length_penalty=2.0
+    ),
+    "translation_en_to_de": dict(prefix="translate English to German: ", max_length=24, num_beams=4),
+}
+
+
+def longest(name):
+    """The maximum length of a task, which pipelines of transformers 4.57 replace with their own."""
+    return {"max_new_tokens": T5_TASKS[name]["max_length"] - 1} if name else {}
+
+
+def t5(with_past):
+    def make(folder):
+        tokenizer = train_unigram(folder, 512, transformers.T5TokenizerFast, extra_ids=0)
+        config = transformers.T5Config(
+            vocab_size=len(tokenizer),
+            d_model=32,
+            d_kv=8,
+            d_ff=64,
+            num_layers=2,
+            num_heads=4,
+            decoder_start_token_id=0,
+            tie_word_embeddings=False,
+            task_specific_params=T5_TASKS,
+        )
+        randomize(transformers.T5ForConditionalGeneration(config)).save_pretrained(folder)
+        return f"text2text-generation{'-with-past' * with_past}", "text2text-generation"
+
+    return make
+
+
+def spectrogram_classifier(folder):
+    torch.manual_seed(7)
+    config = transformers.ASTConfig(**VIT, **labelled(4), initializer_range=0.3, max_length=128, num_mel_bins=64)
+    transformers.ASTForAudioClassification(config).eval().save_pretrained(folder)
+    transformers.ASTFeatureExtractor(max_length=128, num_mel_bins=64).save_pretrained(folder)
+    return "audio-classification", "audio-classification"
+
+
+LETTERS = ["<pad>", "<s>", "</s>", "<unk>", "|", *"ETAONIHSRDLUMWCFGYPBVK'XJQZ"]
+
+
+def recognizer(folder):
+    torch.manual_seed(7)
+    config = transformers.Wav2Vec2Config(
+        **SMALL, **CONVOLUTIONS, vocab_size=len(LETTERS), pad_token_id=0, final_dropout=0.0
+    )
+    model = transformers.Wav2Vec2ForCTC(config).eval()
+    with torch.no_grad():
+        model.lm_head.weight.copy_(torch.randn_like(model.lm_head.weight))
+        model.lm_head.bias[LETTERS.index("|")] = 12
+    model.save_pretrained(folder)
+    write(folder / "letters.json", {letter: index for index, letter in enumerate(LETTERS)})
+    tokenizer = transformers.Wav2Vec2CTCTokenizer(folder / "letters.json")
+    extractor = transformers.Wav2Vec2FeatureExtractor(do_normalize=True)
+    transformers.Wav2Vec2Processor(feature_extractor=extractor, tokenizer=tokenizer).save_pretrained(folder)
+    return "automatic-speech-recognition", "automatic-speech-recognition"
+
+
+class Matting(torch.nn.Module):
+    """Scores each pixel: what a network for backgrounds has as its only output."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, 1, 5, stride=2, padding=2)
+
+    def forward(self, pixels):
+        return 4 * self.convolution(pixels)
+
+
+def matting(folder):
+    """Writes a model that cuts out, for which neither Optimum nor transformers has a task."""
+    torch.manual_seed(7)
+    torch.onnx.export(
+        Matting().eval(),
+        (torch.zeros(1, 3, 64, 64),),
+        folder / "model.onnx",
+        input_names=["input_image"],
+        output_names=["output_image"],
+        dynamic_axes={"input_image": {0: "batch_size"}, "output_image": {0: "batch_size"}},
+        dynamo=False,
+    )
+    write(folder / "config.json", {"architectures": ["BiRefNet"], "model_type": "birefnet"})
+    transformers.ViTImageProcessor(size=dict(height=64, width=64)).save_pretrained(folder)
+    return None, "cutout"
+
+
+def cut_out(source, image):
+    """Returns the picture with the opacity that the card of BiRefNet computes."""
+    import onnxruntime
+
+    processor = transformers.AutoImageProcessor.from_pretrained(source)
+    pixels = processor(image, return_tensors="np")["pixel_values"]
+    scores = onnxruntime.InferenceSession(source / "model.onnx").run(None, {"input_image": pixels})[0]
+    opacity = torch.nn.functional.interpolate(
+        torch.tensor(scores).sigmoid(), size=image.size[::-1], mode="bilinear", align_corners=False
+    )
+    cut = image.convert("RGB")
+    cut.putalpha(Image.fromarray((opacity[0, 0] * 255).round().byte().numpy()))
+    return cut
+
+
+def spread(model, share=0.3):
+    """Makes the numbers of a model differ, since those of a new one are nearly the same everywhere."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.dim() > 1:
+                own = 8 * share if "class_predictor" in name else share
+                parameter.copy_(torch.randn_like(parameter) * own)
+    return model
+
+
+def picture_model(task, head, config, processor, kind=None, share=0.3):
+    """Returns the maker of a model that answers with parts of a picture, or with another one."""
+
+    def make(folder):
+        torch.manual_seed(7)
+        spread(getattr(transformers, head)(config()).eval(), share).save_pretrained(folder)
+        processor().save_pretrained(folder)
+        return task, kind or task
+
+    return make
+
+
+def bart(folder):
+    tokenizer = train_bytes(folder, 512, transformers.BartTokenizerFast)
+    config = transformers.BartConfig(**SMALL_BART, vocab_size=len(tokenizer))
+    model = randomize(transformers.BartForConditionalGeneration(config))
+    model.generation_config.update(
+        forced_bos_token_id=0,
+        forced_eos_token_id=2,
+        max_length=40,
+        min_length=12,
+        no_repeat_ngram_size=3,
+        repetition_penalty=1.3,
+        num_beams=4,
+    )
+    model.save_pretrained(folder)
+    return "text2text-generation-with-past", "summarization"
+
+
+def marian(folder):
+    tokenizer = train_unigram(folder, 512, transformers.PreTrainedTokenizerFast)
+    config = transformers.MarianConfig(
+        **SMALL_BART, vocab_size=len(tokenizer), pad_token_id=0, eos_token_id=1, decoder_start_token_id=0
+    )
+    model = randomize(transformers.MarianMTModel(config))
+    model.generation_config.update(
+        bad_words_ids=[[0], [20, 30]],
+        forced_eos_token_id=1,
+        max_length=30,
+        suppress_tokens=[5, 6, 7],
+        begin_suppress_tokens=[1, 9],
+        num_beams=6,
+    )
+    model.save_pretrained(folder)
+    return "text2text-generation-with-past", "translation"
+
+
+def nllb(folder):
+    tokenizer = train_bytes(folder, 512, transformers.NllbTokenizerFast, src_lang="eng_Latn")
+    config = transformers.M2M100Config(
+        **SMALL_BART, vocab_size=len(tokenizer), pad_token_id=1, eos_token_id=2, decoder_start_token_id=2
+    )
+    model = randomize(transformers.M2M100ForConditionalGeneration(config))
+    model.generation_config.update(max_length=30)
+    model.save_pretrained(folder)
+    return "text2text-generation-with-past", "languages"
+
+
+def captions(folder):
+    tokenizer = train_bytes(folder, 64, transformers.GPT2TokenizerFast, eos_token="</s>", bos_token="<s>")
+    sizes = dict(n_embd=32, n_layer=2, n_head=4, n_positions=64)
+    decoder = transformers.GPT2Config(**sizes, vocab_size=len(tokenizer), bos_token_id=0, eos_token_id=2)
+    encoder = transformers.ViTConfig(image_size=32, patch_size=8, **VIT)
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+        encoder, decoder, decoder_start_token_id=0, pad_token_id=2, eos_token_id=2, tie_word_embeddings=False
+    )
+    model = randomize(transformers.VisionEncoderDecoderModel(config=config))
+    model.generation_config.update(max_length=24, eos_token_id=2, pad_token_id=2, decoder_start_token_id=0)
+    model.save_pretrained(folder)
+    transformers.ViTImageProcessor(size=dict(height=32, width=32)).save_pretrained(folder)
+    return "image-to-text-with-past", "image-to-text"
+
+
+def detr():
+    backbone = transformers.ResNetConfig(**RESNET, out_features=["stage2"])
+    return transformers.DetrConfig(
+        use_timm_backbone=False,
+        backbone_config=backbone,
+        use_pretrained_backbone=False,
+        backbone=None,
+        d_model=32,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+        num_queries=12,
+        **labelled(5),
+    )
+
+
+def rt_detr():
+    backbone = transformers.RTDetrResNetConfig(
+        embedding_size=16, hidden_sizes=[16, 16, 32, 32], depths=[1, 1, 1, 1], layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )
+    return transformers.RTDetrConfig(
+        backbone_config=backbone,
+        encoder_hidden_dim=32,
+        encoder_in_channels=[16, 32, 32],
+        encoder_layers=1,
+        encoder_ffn_dim=64,
+        encoder_attention_heads=2,
+        d_model=32,
+        num_queries=20,
+        decoder_in_channels=[32, 32, 32],
+        decoder_ffn_dim=64,
+        decoder_layers=1,
+        decoder_attention_heads=2,
+        num_denoising=0,
+        anchor_image_size=None,
+        **labelled(5),
+    )
+
+
+def yolos():
+    return transformers.YolosConfig(
+        **VIT, image_size=[64, 96], patch_size=16, num_detection_tokens=10, **labelled(5)
+    )
+
+
+def segformer():
+    return transformers.SegformerConfig(
+        num_encoder_blocks=2,
+        depths=[1, 1],
+        sr_ratios=[2, 1],
+        hidden_sizes=[16, 32],
+        patch_sizes=[7, 3],
+        strides=[4, 2],
+        num_attention_heads=[1, 2],
+        mlp_ratios=[2, 2],
+        decoder_hidden_size=32,
+        **labelled(6),
+    )
+
+
+def maskformer():
+    swin = transformers.SwinConfig(
+        image_size=64, patch_size=4, embed_dim=16, depths=[1, 1, 1, 1], num_heads=[1, 2, 2, 2],
+        window_size=4, out_features=["stage1", "stage2", "stage3", "stage4"],
+    )
+    decoder = transformers.DetrConfig(
+        d_model=32, decoder_layers=1, decoder_attention_heads=2, decoder_ffn_dim=64, num_queries=10
+    )
+    return transformers.MaskFormerConfig(
+        backbone_config=swin, decoder_config=decoder, fpn_feature_size=32, mask_feature_size=32, **labelled(5)
+    )
+
+
+def dpt():
+    layers = dict(VIT, num_hidden_layers=4)
+    return transformers.DPTConfig(
+        **layers, image_size=64, patch_size=8, backbone_out_indices=[0, 1, 2, 3],
+        neck_hidden_sizes=[16, 16, 32, 32], fusion_hidden_size=16, is_hybrid=False,
+    )
+
+
+def depth_anything():
+    backbone = transformers.Dinov2Config(
+        hidden_size=32, num_hidden_layers=4, num_attention_heads=2, image_size=70, patch_size=14,
+        out_indices=[1, 2, 3, 4], reshape_hidden_states=False, apply_layernorm=True,
+    )
+    return transformers.DepthAnythingConfig(
+        backbone_config=backbone, reassemble_hidden_size=32, neck_hidden_sizes=[16, 16, 32, 32],
+        fusion_hidden_size=16, head_hidden_size=16,
+    )
+
+
+def glpn():
+    return transformers.GLPNConfig(
+        num_encoder_blocks=4, depths=[1, 1, 1, 1], hidden_sizes=[8, 16, 16, 32],
+        num_attention_heads=[1, 2, 2, 2], decoder_hidden_size=16, mlp_ratios=[2, 2, 2, 2],
+    )
 
 
 VIT = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
@@ -380,7 +732,74 @@ MAKERS = {
         **VIT,
     ),
     "wav2vec2": sound_classifier,
+    "t5": t5(True),
+    "t5-uncached": t5(False),
+    "bart": bart,
+    "marian": marian,
+    "nllb": nllb,
+    "vit-gpt2": captions,
+    "ast": spectrogram_classifier,
+    "wav2vec2-ctc": recognizer,
+    "detr": picture_model(
+        "object-detection",
+        "DetrForObjectDetection",
+        detr,
+        lambda: transformers.DetrImageProcessor(size=dict(shortest_edge=96, longest_edge=160)),
+    ),
+    "yolos": picture_model(
+        "object-detection",
+        "YolosForObjectDetection",
+        yolos,
+        lambda: transformers.YolosImageProcessor(size=dict(shortest_edge=72, longest_edge=160)),
+    ),
+    "rt-detr": picture_model(
+        "object-detection",
+        "RTDetrForObjectDetection",
+        rt_detr,
+        lambda: transformers.RTDetrImageProcessor(size=dict(height=96, width=96)),
+    ),
+    "segformer": picture_model(
+        "semantic-segmentation",
+        "SegformerForSemanticSegmentation",
+        segformer,
+        lambda: transformers.SegformerImageProcessor(size=dict(height=64, width=64)),
+        "image-segmentation",
+    ),
+    "maskformer": picture_model(
+        "image-segmentation",
+        "MaskFormerForInstanceSegmentation",
+        maskformer,
+        lambda: transformers.MaskFormerImageProcessor(size=dict(shortest_edge=64, longest_edge=160)),
+        share=0.2,
+    ),
+    "dpt": picture_model(
+        "depth-estimation",
+        "DPTForDepthEstimation",
+        dpt,
+        lambda: transformers.DPTImageProcessor(size=dict(height=64, width=64)),
+        share=0.1,
+    ),
+    "depth-anything": picture_model(
+        "depth-estimation",
+        "DepthAnythingForDepthEstimation",
+        depth_anything,
+        lambda: transformers.DPTImageProcessor(
+            size=dict(height=70, width=70), keep_aspect_ratio=True, ensure_multiple_of=14
+        ),
+        share=0.1,
+    ),
+    "glpn": picture_model(
+        "depth-estimation",
+        "GLPNForDepthEstimation",
+        glpn,
+        lambda: transformers.GLPNImageProcessor(size_divisor=32),
+        share=0.1,
+    ),
+    "matting": matting,
 }
+
+# Folders whose decoder is one graph for all tokens. The others have one for the first run.
+MERGED = ["t5", "marian", "vit-gpt2"]
 
 
 def units(text, place):
@@ -420,7 +839,42 @@ def cases_of(task, source, inputs):
         ]
         scores = [(one[0] if isinstance(one, list) else one)["score"] for one in answers]
         return [{"query": query, "documents": documents, "scores": scores}]
+    if task == "languages":
+        run = transformers.pipeline("translation", model=str(source), device="cpu")
+        ways = [("eng_Latn", "fra_Latn"), ("deu_Latn", "zho_Hans")]
+        return [
+            {
+                "inputs": {"text": text, "src_lang": source_language, "tgt_lang": target},
+                "text": run(text, src_lang=source_language, tgt_lang=target, num_beams=1)[0]["translation_text"],
+            }
+            for text in WRITTEN
+            for source_language, target in ways
+        ]
+    if task == "text2text-generation":
+        return [
+            {
+                "inputs": {"text": text, **({"task": name} if name else {})},
+                "text": next(iter(run(text, num_beams=1, **longest(name))[0].values())),
+            }
+            for name in [None, *T5_TASKS]
+            for run in [transformers.pipeline(name or task, model=str(source), device="cpu")]
+            for text in WRITTEN
+        ]
+    if task == "cutout":
+        return [
+            {"file": name, "inputs": {}, "cutout": to_bytes(cut_out(source, Image.open(inputs / name)))}
+            for name in pictures(inputs)
+        ]
     run = transformers.pipeline(task, model=str(source), device="cpu")
+    if task in ("summarization", "translation"):
+        texts = [next(iter(run(text, num_beams=1)[0].values())) for text in WRITTEN]
+        return [{"inputs": {"text": text}, "text": written} for text, written in zip(WRITTEN, texts)]
+    if task == "image-to-text":
+        names = pictures(inputs)
+        return [
+            {"file": name, "inputs": {}, "text": run(Image.open(inputs / name))[0]["generated_text"]}
+            for name in names
+        ]
     if task == "text-classification":
         return [{"input": text, "labels": run(text, top_k=None, truncation=True)} for text in TEXTS]
     if task == "zero-shot-classification":
@@ -480,11 +934,65 @@ def cases_of(task, source, inputs):
     if task == "image-classification":
         names = pictures(inputs)
         return [{"file": name, "labels": run(Image.open(inputs / name), top_k=5)} for name in names]
+    if task == "object-detection":
+        return [
+            {"file": name, "inputs": way, "objects": run(Image.open(inputs / name), **way)}
+            for name in pictures(inputs)
+            for way in [dict(), dict(threshold=0.2)]
+        ]
+    if task == "image-segmentation":
+        ways = [dict(), dict(threshold=0.5)] if run.model.config.model_type == "maskformer" else [dict()]
+        return [
+            {
+                "file": name,
+                "inputs": way,
+                "segments": [
+                    {"label": one["label"], "score": one["score"], "mask": to_bytes(one["mask"])}
+                    for one in run(Image.open(inputs / name), **way)
+                ],
+            }
+            for name in pictures(inputs)
+            for way in ways
+        ]
+    if task == "depth-estimation":
+        return [
+            {
+                "file": name,
+                "inputs": {},
+                "depth": to_bytes(one["depth"]),
+                "predicted": one["predicted_depth"].tolist(),
+            }
+            # GLPN takes no picture that is smaller than its steps.
+            for name in pictures(inputs)[:2]
+            for one in [run(Image.open(inputs / name))]
+        ]
     names = sounds(inputs)
+    if task == "automatic-speech-recognition":
+        return [
+            {
+                "file": name,
+                "inputs": {},
+                "text": run({"raw": read_sound(inputs / name), "sampling_rate": 16000})["text"],
+            }
+            for name in names
+        ]
     return [
         {"file": name, "labels": run({"raw": read_sound(inputs / name), "sampling_rate": 16000}, top_k=4)}
         for name in names
     ]
+
+
+def onnx_configs(source, task):
+    """Returns how Depth Anything is exported, which Optimum does not know; `None` for other models."""
+    from optimum.exporters.onnx.model_configs import DptOnnxConfig
+    from transformers.models.depth_anything import modeling_depth_anything
+
+    config = transformers.AutoConfig.from_pretrained(source) if task == "depth-estimation" else None
+    if getattr(config, "model_type", "") != "depth_anything":
+        return None
+    # A whole number would fix the size of the graph to that of the example.
+    modeling_depth_anything.int = lambda value: int(value) if isinstance(value, float) else value
+    return {"model": DptOnnxConfig(config, task=task)}
 
 
 def export(name, make, root):
@@ -493,14 +1001,18 @@ def export(name, make, root):
     source = fresh(root / ".models" / name)
     task, kind = make(source)
     folder = fresh(root / name)
-    main_export(
-        str(source),
-        str(folder),
-        task=task,
-        library_name="transformers",
-        do_validation=False,
-        no_post_process=True,
-    )
+    if task is None:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+    else:
+        main_export(
+            str(source),
+            str(folder),
+            task=task,
+            library_name="transformers",
+            do_validation=False,
+            no_post_process=name not in MERGED,
+            custom_onnx_configs=onnx_configs(source, task),
+        )
     # Exports of a hub keep these files, and Optimum leaves them out.
     for extra in ["modules.json", "sentence_bert_config.json"]:
         if (source / extra).exists():

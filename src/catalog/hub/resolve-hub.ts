@@ -32,7 +32,7 @@ export interface ResolvedHub extends ModelFacts {
   created: string | undefined
   /** Context length of the model in tokens, if its configuration gives one. */
   context: number | undefined
-  /** What makes it a predictor. Absent for a language model. */
+  /** Fields of a predictor. Absent for a language model. */
   predictor?: PredictorFacts
   implementations: Implementation[]
 }

@@ -112,7 +112,7 @@ export const TEXT_FILES: readonly { path: string; type: 'config' | 'tokenizer' }
 
 /** Further files that say how a predictor is used, such as how vectors of texts are pooled. */
 const TASK_FILE =
-  /^(modules|sentence_bert_config|config_sentence_transformers|\d+_\w+\/config)\.json$/
+  /^(modules|vocab|sentence_bert_config|config_sentence_transformers|\d+_\w+\/config)\.json$/
 
 /** Returns `true` if a model may need the file at that path. */
 export const isModelFile = (path: string): boolean =>
@@ -194,6 +194,48 @@ function findVisionFiles(files: readonly HubFile[], dtype: Dtype, device: Device
 }
 
 const halvesOf = (dtype: Dtype): Dtype[] => (dtype.endsWith('16') ? ['fp16'] : [])
+
+/** Graphs of an encoder-decoder in one precision, with the files of their weights. */
+export interface EncoderDecoder {
+  dtype: Dtype
+  device: Device
+  features: string[]
+  encoder: HubFile[]
+  decoder: HubFile[]
+  /** The graph for each token after the first run; `null` if `decoder` takes them. */
+  next: HubFile[] | null
+}
+
+export const ENCODER_NAME = 'encoder_model'
+/** Names of the graphs of decoders: one graph for all tokens, or one of the first run. */
+export const WRITER_NAMES = ['decoder_model_merged', 'decoder_model'] as const
+const NEXT_NAME = 'decoder_with_past_model'
+
+/**
+ * Returns all encoder-decoders that the files provide, best first. `dtypes` and `precision` are as in
+ * {@link findVariants}. A decoder runs on the CPU. So beside an encoder on the GPU it has a precision
+ * for WebAssembly: the same, or else the best.
+ */
+export const findEncoderDecoders = (
+  files: readonly HubFile[],
+  dtypes: readonly Dtype[] | null,
+  precision: Precision = 'fast',
+): EncoderDecoder[] =>
+  (['webgpu', 'wasm'] as const).flatMap((device) =>
+    (dtypes ?? dtypesFor(device, precision)).flatMap((dtype): EncoderDecoder[] => {
+      const onCpu = dtypes ?? dtypesFor('wasm', precision)
+      const alike = device === 'wasm' ? [dtype] : onCpu.includes(dtype) ? [dtype, ...onCpu] : onCpu
+      const encoder = findGraphFiles(files, ENCODER_NAME, [dtype])
+      for (const name of WRITER_NAMES) {
+        const own = alike.find((one) => findGraphFiles(files, name, [one]))
+        const decoder = own && findGraphFiles(files, name, [own])
+        if (!encoder || !decoder) continue
+        const next = name === 'decoder_model' ? findGraphFiles(files, NEXT_NAME, [own]) : null
+        return [{ dtype, device, features: featuresOf(dtype, device), encoder, decoder, next }]
+      }
+      return []
+    }),
+  )
 
 /**
  * Finds a graph in the first of the precisions, and its files of weights: `x.onnx.data`, or

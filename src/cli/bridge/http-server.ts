@@ -111,6 +111,10 @@ export async function openBridgeServer(options: BridgeServerOptions) {
   }
 
   server.on('upgrade', (request, socket, head) => {
+    if (!isWebSocket(request)) {
+      socket.unshift(withoutUpgrade(request, head))
+      return server.emit('connection', socket)
+    }
     socket.on('error', () => socket.destroy())
     try {
       assertHost(request)
@@ -143,6 +147,22 @@ export async function openBridgeServer(options: BridgeServerOptions) {
       await closed
     },
   }
+}
+
+const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === 'GET' && headers.upgrade?.toLowerCase() === 'websocket'
+
+/**
+ * Returns the bytes of a request without its offer to change the protocol, which a server may ignore.
+ * Java's HttpClient offers HTTP/2 with each first request.
+ */
+function withoutUpgrade({ method, url, rawHeaders, httpVersion }: IncomingMessage, head: Buffer) {
+  const lines = [`${method} ${url} HTTP/${httpVersion}`]
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (!/^upgrade$/i.test(name)) lines.push(`${name}: ${rawHeaders[index + 1]}`)
+  }
+  return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head])
 }
 
 function noSocketError(url = ''): InoriginError {
@@ -258,9 +278,11 @@ class Relay {
       if (own) return await sendRefusal(request, response, own)
       const left = new AbortController()
       response.once('close', () => left.abort())
-      const answer = await this.#withBody(request, response, (body) =>
-        this.#tabs.request({ method, path, headers: [...headers], body }, left.signal),
-      )
+      const answer = await this.#withBody(request, response, (sent) => {
+        // The body of such a request means nothing, and a `Request` can have none.
+        const body = method === 'GET' || method === 'HEAD' ? new Uint8Array() : sent
+        return this.#tabs.request({ method, path, headers: [...headers], body }, left.signal)
+      })
       const passed = answer.headers.filter(([name]) => !CONNECTION_HEADERS.includes(name))
       response.writeHead(answer.status, passed.flat())
       response.flushHeaders()

@@ -22,6 +22,7 @@ export function refuseMethod(method: string, path: string): Response {
   const url = ORIGIN + (path.startsWith('/') ? path : '/')
   const id = createId('req_')
   try {
+    if (!/^\/v1(\/|\?|$)/.test(path)) throw outsideError(method, path)
     return withRequestId(refuseForbiddenMethod({ method, url }, id), id)
   } catch (error) {
     return toResponse(error, { path })
@@ -108,6 +109,7 @@ const TOO_MUCH_HEADER = 'The headers are larger than 16 KiB. Send fewer or short
 const PARSER_ERRORS: Readonly<Record<string, readonly [status: number, message: string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, TOO_SLOW],
   HPE_HEADER_OVERFLOW: [431, TOO_MUCH_HEADER],
+  HPE_PAUSED_H2_UPGRADE: [505, 'The request is HTTP/2. Send HTTP/1.1.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'The chunk extensions are too large. Send none.'],
 }
 
@@ -153,7 +155,8 @@ export function outsideError(method: string, path: string): InoriginError {
   const instead = OLLAMA[path.replace(/\/+$/, '')]
   const own = isOllamaPath(path)
     ? `${instead ? `use ${instead}` : 'use the paths below /v1'}. Ollama's own API is not here`
-    : 'all endpoints are below /v1'
-  const todo = 'GET /v1 lists them: chat completions, responses, messages, embeddings and models'
+    : 'use the paths below /v1'
+  const todo =
+    'GET /v1 lists all endpoints: chat completions, responses, messages, embeddings and models'
   return new InoriginError('not_found', `${what}; ${own}. ${todo}.`)
 }

@@ -10,6 +10,7 @@ import { type RawData, type WebSocket, WebSocketServer } from 'ws'
 import { MAX_BODY_BYTES } from '../../bridge/protocol.ts'
 import { InoriginError } from '../../error.ts'
 import { readStream } from '../../values/bytes.ts'
+import { readTokens } from '../../values/json.ts'
 import { isObject } from '../../values/objects.ts'
 import { shorten } from '../../values/text.ts'
 import { wireError } from '../../wire/errors.ts'
@@ -17,6 +18,7 @@ import { nowInSeconds } from '../../wire/http.ts'
 import { responsesBodySchema } from '../../wire/responses.ts'
 import { ResponseEncoder, toUsageJson } from '../../wire/responses-encoder.ts'
 import { assertCallsExist } from '../../wire/responses-tools.ts'
+import { sendRawRefusal, toResponse } from './refusals.ts'
 import { toFrame } from './tab.ts'
 
 /** Path of the WebSocket, which is that of the endpoint. */
@@ -50,6 +52,15 @@ const TRY_AGAIN_LATER = 1013
 export class ResponseSockets {
   readonly #server = new WebSocketServer({ noServer: true, maxPayload: MAX_BODY_BYTES })
 
+  constructor() {
+    this.#server.on('wsClientError', ({ message }, socket) => {
+      const error = new InoriginError('invalid_request', `The WebSocket is refused: ${message}.`)
+      const refusal = toResponse(error)
+      refusal.headers.set('sec-websocket-version', '13')
+      void sendRawRefusal(socket, refusal)
+    })
+  }
+
   /** Accepts a client, whose requests `exchange` sends. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, exchange: Exchange): void {
     this.#server.handleUpgrade(request, socket, head, (one) => {
@@ -68,22 +79,33 @@ export class ResponseSockets {
 
 type Json = Record<string, unknown>
 
+/** Texts of the fields of a body by name: numbers such as 1.0 stay as the client wrote them. */
+type Fields = ReadonlyMap<string, string>
+
+/** Item of a conversation: what a call and its output have in common, and its text. */
+type Item = { type: unknown; call_id: unknown; text: string }
+
 /** A response that the client can continue: the whole conversation, or what follows a stored one. */
 interface KeptResponse {
   /** Id of the stored response before the items; `undefined` if the items are all. */
   base: unknown
-  items: readonly Json[]
+  items: readonly Item[]
 }
 
 /** One message of a client, without what is only for the connection. */
-interface Turn {
-  /** Id of the response that it continues, as the client sent it. */
+interface Message {
+  /** Id of the response that it continues. */
   previous: unknown
-  base: unknown
-  /** Items after the base: those of the kept response, and the new ones. */
-  items: readonly Json[]
-  /** Body of the request to the tab. */
-  body: Json
+  /** New items; `null` for an input that is none, which the tab refuses. */
+  items: readonly Item[] | null
+  fields: Fields
+}
+
+/** A message with the conversation that it continues. */
+interface Turn extends KeptResponse {
+  previous: unknown
+  /** Fields of the request to the tab. */
+  fields: Fields
 }
 
 class ResponseSocket {
@@ -123,41 +145,34 @@ class ResponseSocket {
   }
 
   async #answer(text: string): Promise<void> {
-    const { generates, ...fields } = parseMessage(text)
-    const { previous_response_id: previous } = fields.body
+    const { generates, ...message } = parseMessage(text)
     try {
-      const turn = this.#continue(fields.body)
+      const turn = this.#continue(message)
       if (generates) await this.#generate(turn)
       else await this.#prepare(turn)
     } catch (error) {
       // The conversation may be the reason, so the client has to send it as a whole.
-      if (!this.#left.signal.aborted) this.#kept.delete(previous)
+      if (!this.#left.signal.aborted) this.#kept.delete(message.previous)
       throw error
     }
   }
 
-  /** Adds the conversation of a kept response to the body. Throws if a result has no call in it. */
-  #continue(body: Json): Turn {
-    const { previous_response_id: previous, input, ...rest } = body
+  /** Adds the conversation of a kept response. Throws if a result has no call in it. */
+  #continue({ previous, items: added, fields }: Message): Turn {
     const kept = this.#kept.get(previous)
-    const base = kept ? kept.base : (previous ?? undefined)
-    const before = kept?.items ?? []
-    const items = [...before, ...toItems(input)]
-    if (kept && base === undefined) assertCallsExist(items, before.length)
-    // The tab refuses an input, or an item, that is none.
-    const isInput = input === undefined || input === null || typeof input === 'string'
-    const all = Array.isArray(input) ? [...before, ...input] : isInput ? items : input
-    const ownBody = kept ? { input: all } : { ...(input !== undefined && { input }) }
-    return {
-      previous,
-      base,
-      items,
-      body: { ...rest, ...ownBody, ...(base !== undefined && { previous_response_id: base }) },
-    }
+    if (!kept) return { previous, base: previous ?? undefined, items: added ?? [], fields }
+    const { base, items: before } = kept
+    const items = [...before, ...(added ?? [])]
+    if (base === undefined) assertCallsExist(items, before.length)
+    const whole = new Map(fields)
+    if (added) whole.set('input', `[${items.map((item) => item.text).join()}]`)
+    if (base === undefined) whole.delete('previous_response_id')
+    else whole.set('previous_response_id', JSON.stringify(base))
+    return { previous, base, items, fields: whole }
   }
 
   async #generate(turn: Turn): Promise<void> {
-    const body = encode({ ...turn.body, stream: true })
+    const body = encode(new Map([...turn.fields, ['stream', 'true']]))
     await this.#exchange(RESPONSES_PATH, body, this.#left.signal, async (answer) => {
       if (answer.status !== 200) return this.#refuse(answer, turn)
       for await (const data of readEvents(answer.body)) {
@@ -170,7 +185,7 @@ class ResponseSocket {
   /** Checks the request and counts its tokens. Responds with an empty response. */
   async #prepare(turn: Turn): Promise<void> {
     let promptTokens: number | null = null
-    const body = encode(turn.body)
+    const body = encode(turn.fields)
     await this.#exchange(
       `${RESPONSES_PATH}/input_tokens`,
       body,
@@ -182,7 +197,8 @@ class ResponseSocket {
       },
     )
     if (promptTokens === null) return
-    const { snapshot } = new ResponseEncoder(v.parse(responsesBodySchema, turn.body), {})
+    const sent: unknown = JSON.parse(writeFields(turn.fields))
+    const { snapshot } = new ResponseEncoder(v.parse(responsesBodySchema, sent), {})
     const usage = { promptTokens, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0 }
     const end = { status: 'completed', completed_at: nowInSeconds(), usage: toUsageJson(usage) }
     const events = [
@@ -200,8 +216,9 @@ class ResponseSocket {
     if (type === 'error' || type === 'response.failed') this.#kept.delete(previous)
     if (!isObject(response)) return this.#send(event)
     if (type === 'response.completed' || type === 'response.incomplete') {
-      const output = Array.isArray(response['output']) ? response['output'].filter(isObject) : []
-      this.#kept.set(response['id'], { base, items: [...items, ...output] })
+      const output: unknown[] = Array.isArray(response['output']) ? response['output'] : []
+      const added = output.map((item) => toItem(item))
+      this.#kept.set(response['id'], { base, items: [...items, ...added] })
       const [oldest] = this.#kept.keys()
       if (this.#kept.size > MAX_KEPT_RESPONSES) this.#kept.delete(oldest)
     }
@@ -238,9 +255,12 @@ class ResponseSocket {
   }
 }
 
+/** Fields of a message that are not for the tab, or that the bridge sets. */
+const OWN_FIELDS = ['type', 'generate', 'background', 'stream', 'stream_options']
+
 /** Parses a message. `generates` is `false` if the client only prepares a request. */
-function parseMessage(text: string): { body: Json; generates: boolean } {
-  const { type, generate, background, stream: _, stream_options: __, ...body } = parseJson(text)
+function parseMessage(text: string): Message & { generates: boolean } {
+  const { type, generate, background, previous_response_id: previous, input } = parseJson(text)
   if (type !== 'response.create') {
     const what = `\`type\` must be "response.create", not ${shorten(JSON.stringify(type) ?? 'absent')}.`
     const details = { code: 'invalid_value', param: 'type' } as const
@@ -251,7 +271,10 @@ function parseMessage(text: string): { body: Json; generates: boolean } {
     const details = { code: 'unsupported_parameter', param: 'background' } as const
     throw new InoriginError('invalid_request', what, details)
   }
-  return { body, generates: generate !== false }
+  const fields = new Map(readFields(text))
+  for (const name of OWN_FIELDS) fields.delete(name)
+  const items = toItems(input, fields.get('input') ?? '')
+  return { previous, items, fields, generates: generate !== false }
 }
 
 function parseJson(text: string): Json {
@@ -265,14 +288,51 @@ function parseJson(text: string): Json {
   throw new InoriginError('invalid_request', what, { code: 'invalid_json' })
 }
 
-/** Returns the items of an input. What is no input is left to the tab, which refuses it. */
-function toItems(input: unknown): readonly Json[] {
-  if (Array.isArray(input)) return input.filter(isObject)
-  return typeof input === 'string' ? [{ type: 'message', role: 'user', content: input }] : []
+/** Returns the items of an input with this text; `null` for what is no input. */
+function toItems(input: unknown, text: string): Item[] | null {
+  if (Array.isArray(input)) {
+    const texts = splitJson(text)
+    return input.map((item, index) => toItem(item, texts[index]))
+  }
+  if (typeof input === 'string') return [toItem({ type: 'message', role: 'user', content: input })]
+  return input === undefined || input === null ? [] : null
 }
 
-function encode(body: Json): Uint8Array {
-  const bytes = new TextEncoder().encode(JSON.stringify(body))
+/** Returns an item. What is none has no type, and the tab refuses it. */
+function toItem(json: unknown, text = JSON.stringify(json)): Item {
+  const { type, call_id }: Json = isObject(json) ? json : {}
+  return { type, call_id, text }
+}
+
+/** Yields the names of the fields of a JSON object with the texts of their values. */
+function* readFields(text: string): Generator<[name: string, text: string]> {
+  for (const member of splitJson(text)) {
+    const [{ token: name, index } = { token: '""', index: 0 }] = readTokens(member)
+    const value = member.slice(index + name.length)
+    yield [JSON.parse(name) as string, value.slice(value.indexOf(':') + 1)]
+  }
+}
+
+/** Returns the texts between the commas of a JSON object or array. */
+function splitJson(text: string): string[] {
+  const texts: string[] = []
+  let depth = 0
+  let start = 0
+  for (const { token, index } of readTokens(text)) {
+    const isEnd = token === '}' || token === ']'
+    if (depth === 1 && (isEnd || token === ',')) texts.push(text.slice(start, index))
+    if (token === '{' || token === '[') depth += 1
+    if (isEnd) depth -= 1
+    if (depth === 1 && '{[,'.includes(token)) start = index + 1
+  }
+  return texts.length === 1 && texts[0]?.trim() === '' ? [] : texts
+}
+
+const writeFields = (fields: Fields): string =>
+  `{${[...fields].map(([name, text]) => `${JSON.stringify(name)}:${text}`).join()}}`
+
+function encode(fields: Fields): Uint8Array {
+  const bytes = new TextEncoder().encode(writeFields(fields))
   if (bytes.byteLength <= MAX_BODY_BYTES) return bytes
   const what = `The conversation is larger than ${MAX_BODY_BYTES} bytes. Compact it, or start anew.`
   throw new InoriginError('too_large', what, { code: 'request_too_large' })

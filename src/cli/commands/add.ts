@@ -215,7 +215,7 @@ const SETTINGS: Readonly<Record<StepWish['step'], Readonly<Record<string, RegExp
   softmax: {},
   sigmoid: {},
   'top-k': { count: /^[1-9]\d{0,8}$/, threshold: /^-?\d+(\.\d+)?$/ },
-  ctc: { blank: /^\d{1,9}$/, space: /^$/ },
+  ctc: { blank: /^\d{1,9}$/, space: /^$/, delimiter: /^.+$/ },
   mask: { threshold: /^-?\d+(\.\d+)?$/ },
   pool: { by: /^(mean|first|last|max|mean-sqrt)$/ },
   normalize: {},
@@ -223,6 +223,17 @@ const SETTINGS: Readonly<Record<StepWish['step'], Readonly<Record<string, RegExp
   span: { end: /^.+$/, longest: /^[1-9]\d{0,8}$/ },
   'zero-shot': { entailment: /^\d{1,9}$/ },
   'fill-mask': { mask: /^.+$/, count: /^[1-9]\d{0,8}$/ },
+  objects: {
+    boxes: /^.+$/,
+    background: /^$/,
+    count: /^[1-9]\d{0,8}$/,
+    threshold: /^-?\d+(\.\d+)?$/,
+  },
+  segments: {},
+  panoptic: { masks: /^.+$/, threshold: /^-?\d+(\.\d+)?$/ },
+  resize: { by: /^(bilinear|bicubic)$/ },
+  depth: {},
+  cutout: {},
 }
 
 /** Settings that a step needs, with an example. */
@@ -230,6 +241,9 @@ const NEEDED: Partial<Record<StepWish['step'], readonly [key: string, example: s
   pool: ['by', 'pool,by=mean'],
   span: ['end', 'span,end=end_logits'],
   'fill-mask': ['mask', 'fill-mask,mask=[MASK]'],
+  objects: ['boxes', 'objects,boxes=pred_boxes'],
+  panoptic: ['masks', 'panoptic,masks=masks_queries_logits'],
+  resize: ['by', 'resize,by=bilinear'],
 }
 
 const STEPS = Object.keys(SETTINGS) as StepWish['step'][]

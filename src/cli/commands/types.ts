@@ -1,7 +1,7 @@
 /** The command `inorigin types`. */
 import { existsSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { Implementation, PredictorEntry } from '../../catalog/schema.ts'
+import type { Implementation, PredictorEntry, Step } from '../../catalog/schema.ts'
 import type { InputParameter, OutputParameter } from '../../types/index.ts'
 import { isObject } from '../../values/objects.ts'
 import { getPublicFolder, readDocument, validateDocument } from '../project-options.ts'
@@ -139,8 +139,17 @@ function toInputType(
   return `InputValue<${toStringLiteral(type)}${members}>`
 }
 
-/** Type of the value of an output with the step `top-k`, for one row. */
-const RANKED_CLASSES = '{ label: string; index: number; score: number }[]'
+/** Members of a class in the values of steps. */
+const CLASS = 'label: string; index: number'
+
+/** Types of the values of outputs by their last step, for one text or image. */
+const ROW_TYPES: Partial<Record<Step['step'], string>> = {
+  'top-k': `{ ${CLASS}; score: number }[]`,
+  'zero-shot': `{ ${CLASS}; score: number }[]`,
+  objects: `{ ${CLASS}; score: number; box: { xmin: number; ymin: number; xmax: number; ymax: number } }[]`,
+  segments: `{ ${CLASS}; mask: ImageData }[]`,
+  panoptic: `{ ${CLASS}; score: number; mask: ImageData }[]`,
+}
 
 function toOutputType(
   { name, type, enumeration, schema }: OutputParameter,
@@ -150,8 +159,8 @@ function toOutputType(
   const own = all.map((bindings) => (Object.hasOwn(bindings, name) ? bindings[name] : undefined))
   const [first] = own
   if ((type === 'list' || type === 'dict') && schema) return toSchemaType(schema, 'output')
-  if (first?.steps?.at(-1)?.step === 'top-k')
-    return toUnionType([RANKED_CLASSES, `(${RANKED_CLASSES})[]`])
+  const row = ROW_TYPES[first?.steps?.at(-1)?.step ?? 'softmax']
+  if (row !== undefined) return toUnionType([row, `(${row})[]`])
   if (type === 'dict') {
     const keys = first?.keys
     if (keys && own.every((binding) => binding?.keys?.join() === keys.join()))

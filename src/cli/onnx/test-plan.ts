@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { InferenceSession, Tensor, TensorConstructor } from 'onnxruntime-web'
 import { sumBytes } from '../../catalog/memory-bytes.ts'
-import type { Binding, Labels, PredictorEntry } from '../../catalog/schema.ts'
+import type { Binding, Implementation, Labels, PredictorEntry } from '../../catalog/schema.ts'
 import type { Item, Plan } from '../../draft/plan.ts'
 import { refuse } from '../../draft/refuse.ts'
 import { isSampleRate } from '../../draft/wishes.ts'
@@ -37,9 +37,12 @@ export async function testPlan(
   options: TestOptions,
 ): Promise<ExampleShapes> {
   if (entry.type !== 'predictor') return new Map()
-  const { items = [], bindings = {} } =
-    implementations.find(({ device }) => device === 'wasm') ?? {}
-  const graph = items.find(({ type }) => type === 'onnx')
+  const {
+    items = [],
+    bindings = {},
+    decoder,
+  } = implementations.find(({ device }) => device === 'wasm') ?? {}
+  const [graph, ...others] = items.filter(({ type }) => type === 'onnx')
   if (!graph) return new Map()
   options.onStep('Testing it in the runtime')
   if (sumBytes(items) > MAX_RUN_BYTES) {
@@ -48,7 +51,8 @@ export async function testPlan(
     return new Map()
   }
   const model = await run(root, graph, items, bindings, notes, options)
-  checkBindings(entry, bindings, model)
+  checkBindings(entry, bindings, decoder, model)
+  for (const other of others) await (await openGraph(root, other, items, options)).session.release()
   notes.push(...suggestOptions(model, bindings, entry.states !== undefined))
   await checkSteps(bindings, model.outputs, root, items)
   return model.shapes
@@ -84,11 +88,34 @@ async function run(
   items: readonly Item[],
   bindings: Bindings,
   notes: string[],
-  { runtime, signal }: TestOptions,
+  options: TestOptions,
+) {
+  const { ort, session } = await openGraph(root, graph, items, options)
+  try {
+    const { failure, ...ran } = await tryExample(session, ort.Tensor, options.signal, bindings)
+    if (failure !== undefined)
+      notes.push(
+        `The example below fails, because the model ran on none of the inputs that were tried: ${toReason(failure)} ` +
+          'Give it the shapes and values that it expects.',
+      )
+    return { ...ran, tensors: { inputs: session.inputMetadata, outputs: session.outputMetadata } }
+  } finally {
+    await session.release()
+  }
+}
+
+/** Opens a graph. Rejects with `invalid_request` and the runtime's reason if it cannot be opened. */
+async function openGraph(
+  root: ModelRoot,
+  graph: Item,
+  items: readonly Item[],
+  { runtime }: TestOptions,
 ) {
   const base = graph.name.slice(0, graph.name.lastIndexOf('/') + 1)
   const bytes = await readInside(root, graph.path)
-  const data = items.filter(({ type }) => type === 'data')
+  const isOther = (name: string): boolean =>
+    items.some((one) => one.type === 'onnx' && one !== graph && name.startsWith(one.name))
+  const data = items.filter(({ type, name }) => type === 'data' && !isOther(name))
   const externalData = await Promise.all(
     data.map(async ({ name, path }) => ({
       path: name.slice(base.length),
@@ -99,17 +126,7 @@ async function run(
   const session = await createSession(ort, bytes, { externalData }).catch((cause: unknown) => {
     throw refuseModel(join(root.path, graph.path), cause)
   })
-  try {
-    const { failure, ...ran } = await tryExample(session, ort.Tensor, signal, bindings)
-    if (failure !== undefined)
-      notes.push(
-        `The example below fails, because the model ran on none of the inputs that were tried: ${toReason(failure)} ` +
-          'Give it the shapes and values that it expects.',
-      )
-    return { ...ran, tensors: { inputs: session.inputMetadata, outputs: session.outputMetadata } }
-  } finally {
-    await session.release()
-  }
+  return { ort, session }
 }
 
 const MISSING_OPERATOR =
@@ -458,6 +475,7 @@ async function readLabels(name: string, source: Labels, root: ModelRoot, items: 
 function checkBindings(
   { signature, states: declared }: Pick<PredictorEntry, 'signature' | 'states'>,
   bindings: Bindings,
+  decoder: Implementation['decoder'],
   { tensors, outputs: shapes }: RanModel,
 ): void {
   const all = Object.values(bindings)
@@ -472,7 +490,7 @@ function checkBindings(
   const sources = all.flatMap(({ steps = [] }) => steps.map(getLabelsSource))
   const labels = new Map(sources.flatMap((one) => (one ? [[toLabelsKey(one), []]] : [])))
   const runs = { id: 'wasm', engine: 'onnx', device: 'wasm' } as const
-  const implementation = { ...runs, resources: [], bindings: { ...bindings } }
+  const implementation = { ...runs, resources: [], bindings: { ...bindings }, decoder }
   const named = { type: 'predictor', tag: '@drafted/model', name: '', created: '' } as const
   const states = declared && { states: declared }
   const entry = { ...named, signature, implementations: [implementation], ...states }

@@ -8,10 +8,20 @@ import { findEntailment, withCandidates } from './zero-shot.ts'
 
 const CLASSIFIER = /For(Sequence|Image|Audio)Classification(WithTeacher)?$/
 
-/** Number of classes of an answer that names none, as the pipelines of images and sounds have. */
-const DEFAULT_COUNT = 5
+/** Number of classes or tokens of a prediction that names none, as the pipelines of transformers have. */
+export const DEFAULT_COUNT = 5
 
-const TOP_K = 'top_k'
+export const TOP_K = 'top_k'
+
+/** Returns the optional input with the number of results. */
+export const topKInput = (description: string, defaultValue: number) => ({
+  name: TOP_K,
+  type: 'int32' as const,
+  description,
+  optional: true,
+  range: { min: 1 },
+  defaultValue,
+})
 
 /** Returns the draft of a classifier; `null` if the graph is none. */
 export function draftClasses(
@@ -58,14 +68,9 @@ export function draftClasses(
     { name: 'labels', type: 'list', description: 'The best classes with their scores.' },
     { tensor: 'logits', steps: [...(zeroShot ? [zeroShot.step] : []), ...scores, best] },
   )
-  drafted.signature.inputs.push({
-    name: TOP_K,
-    type: 'int32',
-    description: `Maximum number of classes to return, of ${labels.length}.`,
-    optional: true,
-    range: { min: 1 },
-    defaultValue: count,
-  })
+  drafted.signature.inputs.push(
+    topKInput(`Maximum number of classes to return, of ${labels.length}.`, count),
+  )
   return drafted
 }
 

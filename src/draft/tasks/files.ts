@@ -14,14 +14,27 @@ export interface SentenceModule {
   config: Config
 }
 
+/** Token of its own in a tokenizer. */
+interface AddedToken {
+  content: string
+  /** `undefined` if the file does not have it. */
+  id?: number | undefined
+}
+
 /** Files of a model folder. Those that it lacks are empty objects. */
 export interface TaskFiles {
   /** `config.json`. */
   config: Config
+  /** `generation_config.json`. */
+  generation: Config
   /** `tokenizer_config.json`. */
   tokenizer: Config
   /** `true` if there is a `tokenizer.json`. */
   hasTokenizer: boolean
+  /** Tokens that `tokenizer_config.json` adds to those of the model. */
+  addedTokens: readonly AddedToken[]
+  /** `vocab.json`. */
+  vocabulary: Config
   /** `preprocessor_config.json`. */
   preprocessor: Config
   /** `sentence_bert_config.json`. */
@@ -36,9 +49,11 @@ export interface TaskFiles {
 export async function readTaskFiles(folder: Folder, config: Config): Promise<TaskFiles> {
   const has = (path: string): boolean => folder.sizeOf(path) !== undefined
   const read = async (path: string): Promise<Config> => (has(path) ? readJson(folder, path) : {})
-  const [tokenizer, preprocessor, sentence, prompts] = await Promise.all(
+  const [generation, tokenizer, vocabulary, preprocessor, sentence, prompts] = await Promise.all(
     [
+      'generation_config.json',
       'tokenizer_config.json',
+      'vocab.json',
       'preprocessor_config.json',
       'sentence_bert_config.json',
       'config_sentence_transformers.json',
@@ -46,13 +61,27 @@ export async function readTaskFiles(folder: Folder, config: Config): Promise<Tas
   )
   return {
     config,
+    generation: generation ?? {},
     tokenizer: tokenizer ?? {},
     hasTokenizer: has('tokenizer.json'),
+    addedTokens: readAddedTokens(tokenizer ?? {}),
+    vocabulary: vocabulary ?? {},
     preprocessor: preprocessor ?? {},
     sentence: sentence ?? {},
     prompts: prompts ?? {},
     modules: has('modules.json') ? await readModules(folder, read) : null,
   }
+}
+
+function readAddedTokens(config: Config): AddedToken[] {
+  const { added_tokens_decoder: added, additional_special_tokens: special } = config
+  const listed = isObject(added)
+    ? Object.entries(added).map(([id, token]) => ({ token, id: Number(id) }))
+    : [special].flat().map((token) => ({ token, id: undefined }))
+  return listed.flatMap(({ token, id }) => {
+    const content = isObject(token) ? token['content'] : token
+    return typeof content === 'string' ? [{ content, id }] : []
+  })
 }
 
 async function readModules(folder: Folder, read: (path: string) => Promise<Config>) {

@@ -5,8 +5,10 @@ import { draftClasses } from './classes.ts'
 import { draftEmbeddings } from './embeddings.ts'
 import type { TaskFiles } from './files.ts'
 import { draftImages } from './images.ts'
+import { draftPictures } from './pictures.ts'
 import { draftSounds } from './sounds.ts'
 import type { TaskDraft } from './task-draft.ts'
+import { draftSpeech } from './speech.ts'
 import { draftTokens } from './tokens.ts'
 import { draftImageLabels } from './zero-shot.ts'
 
@@ -23,6 +25,8 @@ export function draftTask(
     draftClasses(prepared, model, files) ??
     draftTokens(prepared, model, files) ??
     draftImageLabels(prepared, model, files) ??
+    draftPictures(prepared, model, files) ??
+    draftSpeech(prepared, model, files) ??
     prepared
   )
 }

@@ -1,8 +1,8 @@
 /** Drafts models that score the tokens of a text: entities, answers to questions, masked tokens. */
-import { ENTITY_MODES, type Step } from '../../catalog/schema.ts'
+import { ENTITY_MODES, type Step } from '../../catalog/step-schema.ts'
 import { isObject } from '../../values/objects.ts'
 import type { OnnxModel } from '../model.ts'
-import { listLabels, toLabels } from './classes.ts'
+import { DEFAULT_COUNT, listLabels, TOP_K, toLabels, topKInput } from './classes.ts'
 import { architectureOf, positive, type TaskFiles } from './files.ts'
 import { type TaskDraft, withOutput } from './task-draft.ts'
 
@@ -81,10 +81,6 @@ function draftAnswer(draft: TaskDraft): TaskDraft {
   )
 }
 
-const TOP_K = 'top_k'
-
-const DEFAULT_COUNT = 5
-
 function draftMask(draft: TaskDraft, { tokenizer }: TaskFiles): TaskDraft {
   const stated = tokenizer['mask_token']
   const mask = isObject(stated) ? stated['content'] : stated
@@ -99,13 +95,6 @@ function draftMask(draft: TaskDraft, { tokenizer }: TaskFiles): TaskDraft {
     { name: 'tokens', type: 'list', description },
     { tensor: 'logits', steps },
   )
-  drafted.signature.inputs.push({
-    name: TOP_K,
-    type: 'int32',
-    description: 'Maximum number of tokens to return.',
-    optional: true,
-    range: { min: 1 },
-    defaultValue: DEFAULT_COUNT,
-  })
+  drafted.signature.inputs.push(topKInput('Maximum number of tokens to return.', DEFAULT_COUNT))
   return drafted
 }

@@ -194,8 +194,8 @@ class JsonReader {
   /** Reads the rest of a string after its first quote. */
   #string(): string {
     const start = this.#at - 1
-    const rest = this.#take(STRING_REST)
-    if (rest === null) throw this.#error()
+    while (this.#take(STRING_PART) !== null);
+    if (this.#take(/"/y) === null) throw this.#error()
     return JSON.parse(this.#text.slice(start, this.#at)) as string
   }
 
@@ -220,9 +220,10 @@ class JsonReader {
   }
 }
 
-const STRING_REST =
+/** Characters and escapes in a string. The count bounds the memory of one match. */
+const STRING_PART =
   // oxlint-disable-next-line no-control-regex
-  /[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"/y
+  /(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y
 
 const WORDS = new Map<string, Value>([
   ['null', null],

@@ -158,8 +158,8 @@ async function openSession(
   return { ...created, release: releaseOnce }
 }
 
-/** Prompt lengths that use other GPU kernels than a full chunk: many rows, few rows, one row. */
-const SHADER_LENGTHS = [20, 3, 1]
+/** Lengths in tokens of prompts that use different kernels of a GPU: a long chunk, many rows, few rows, one row. */
+const SHADER_LENGTHS = [256, 20, 3, 1]
 
 /**
  * Warms a decoder up so that the first request does not wait: a device compiles shaders at the first
@@ -179,11 +179,13 @@ async function warmUp(
     logits.release()
   }
   try {
-    for (const length of device === 'webgpu' ? [decoder.maxChunkTokens, ...SHADER_LENGTHS] : [1]) {
+    for (const length of device === 'webgpu' ? SHADER_LENGTHS : [1]) {
       assertNotAborted()
       const sequence = decoder.open()
       sequences.push(sequence)
-      const tokens = Array<number>(Math.max(1, Math.min(length, contextWindow - 2))).fill(0)
+      const { maxChunkTokens = decoder.maxChunkTokens } = sequence
+      const most = Math.min(maxChunkTokens, contextWindow - 2)
+      const tokens = Array<number>(Math.max(1, Math.min(length, most))).fill(0)
       await selectCandidates(await sequence.forward(tokens))
     }
     assertNotAborted()

@@ -79,8 +79,9 @@ const ARGUMENT_BYTES = 28
 const VECTOR_BYTES = 16
 
 /**
- * Converts matrices in memory of WebAssembly, which grows to the largest ones. It takes 4 ns for a
- * weight of 4 bits, where JavaScript took 30 ns (Node 20, one core of an AMD EPYC).
+ * Converts matrices in memory of WebAssembly, which grows to the largest ones. With it, the conversion
+ * of SmolLM2-135M takes 1.3 to 1.6 s, of which it takes 0.5 s. In JavaScript, it took 3.2 to 3.7 s
+ * (Node 20, one core of an AMD EPYC).
  */
 export class MatrixConverter {
   readonly #exports: Exports

@@ -5,8 +5,9 @@ import { readGgufParts } from '../../../src/engine/gguf/parts.ts'
 import { planGguf } from '../../../src/engine/onnx/gguf/convert.ts'
 import { loadDecoder } from '../../../src/engine/onnx/load.ts'
 import { loadRuntime } from '../../../src/engine/onnx/runtime.ts'
-import { createGgufDecoder, LAYERS, type MatrixType } from '../../support/gguf-decoder.ts'
+import { maxDifference, prefill } from '../../models/layouts.ts'
 import { runtimeFolder } from '../../models/tiny.ts'
+import { createGgufDecoder, LAYERS, METADATA, type MatrixType } from '../../support/gguf-decoder.ts'
 
 const TOKENS = [5, 17, 3, 60, 22, 9, 41, 0, 63, 30, 12]
 const TYPES: readonly MatrixType[] = ['F32', 'Q8_0', 'Q4_0', 'Q4_1']
@@ -84,3 +85,30 @@ test.each(TYPES)('the engine loads a file with %s and continues sequences', asyn
   // The products of the engine have 8 bits on WASM.
   expect(distance(rows, logits(TOKENS).slice(6))).toBeLessThan(type === 'F32' ? 1e-5 : 0.05)
 })
+
+/** Tokens of a prompt that one chunk holds. */
+const LONG = Array.from({ length: 2_048 }, (_, at) => (at * at + 3 * at) % 61)
+
+test(
+  'on WebGPU, a chunk of 2,048 tokens gives what short ones give',
+  { tags: ['slow'] },
+  async () => {
+    const metadata = { ...METADATA, 'llama.context_length': { uint32: 4_096 } }
+    const loaded = await loadDecoder(
+      { device: 'webgpu', runtime: runtimeFolder(), contextWindow: 4_096, firstPosition: 0 },
+      new Map([['model.gguf', new Blob([createGgufDecoder('Q4_1', metadata).file])]]),
+      signal,
+    )
+    onTestFinished(() => loaded.release())
+    expect(loaded.decoder.maxChunkTokens).toBe(LONG.length)
+    const scores: Float32Array[] = []
+    for (const chunk of [LONG.length, 64]) {
+      const sequence = loaded.decoder.open()
+      expect(sequence.maxChunkTokens).toBe(LONG.length)
+      scores.push(await prefill(sequence, LONG, chunk))
+      sequence.close()
+    }
+    const [long, short] = scores as [Float32Array, Float32Array]
+    expect(maxDifference(long, short)).toBeLessThan(1e-4)
+  },
+)

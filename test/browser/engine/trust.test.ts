@@ -114,6 +114,22 @@ describe('the self-test', () => {
     gpu.destroy()
   })
 
+  // On other adapters, llvmpipe for one, numbers are right with that feature.
+  test.skipIf(hasHalves)(
+    'tries subgroups on hardware, and drops them where they are wrong',
+    slow,
+    async () => {
+      const info = { vendor: 'acme', architecture: 'one', device: '', description: '' }
+      vi.spyOn(GPUAdapter.prototype, 'info', 'get').mockReturnValue(info as never)
+      const { requests } = spyOnDevices()
+      const { gpu, runtime, verdict } = await openTrusted({ folder }, never)
+      expect(requests).toEqual([['subgroups'], []])
+      expect(verdict.features).toEqual([])
+      runtime.release()
+      gpu.destroy()
+    },
+  )
+
   test('fails for a GPU that refuses a device after a run', slow, async () => {
     const adapter = (await findAdapter()) as GPUAdapter
     const features = ['shader-f16', ...adapter.features]

@@ -1,6 +1,6 @@
 /** Predictors of small graphs over the real runtime: values of every type, batches, states, sound, masks and GPU checks. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { ImageLayout } from '../../../src/catalog/schema.ts'
+import type { Binding, ImageLayout } from '../../../src/catalog/schema.ts'
 import type { GpuComparison } from '../../../src/device/gpu-verdict.ts'
 import type { OpenPredictor } from '../../../src/predictor/open-predictor.ts'
 import { toTransferable } from '../../../src/predictor/transferable-inputs.ts'
@@ -465,6 +465,99 @@ test('a mask is an image', async () => {
   expect([mask.width, mask.height]).toEqual([3, 1])
   expect([...mask.data]).toEqual([0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255])
   await model.close()
+})
+
+describe('An image of its own size', () => {
+  /** Two columns: the left one is red, and the right one blue. */
+  const picture = (): ImageData => {
+    const image = new ImageData(4, 2)
+    for (let pixel = 0; pixel < 8; pixel++)
+      image.data.set(pixel % 4 < 2 ? [255, 0, 0, 255] : [0, 0, 127, 255], pixel * 4)
+    return image
+  }
+  const LAYOUT = { width: 2, height: 1, channels: 'rgb', order: 'nchw', resample: 'box' } as const
+
+  /** Opens a graph that returns the pixels of the image, or the sum of each one's channels. */
+  const openPicture = (steps: NonNullable<Binding['steps']>, type: ParameterType, isSum = false) =>
+    openGraph({
+      model: onnxFile({
+        inputs: [
+          { name: 'x', type: 'float32', shape: [1, 3, 1, 2] },
+          { name: 'mask', type: 'int64', shape: [1, 'h', 'w'] },
+        ],
+        outputs: [
+          { name: 'y', type: 'float32', shape: [1, isSum ? 1 : 3, 1, 2] },
+          { name: 'classes', type: 'float32', shape: [1, 3, 3] },
+        ],
+        nodes: [
+          { type: 'Cast', inputs: ['mask'], outputs: ['ones'], attributes: { to: 1 } },
+          { type: 'Mul', inputs: ['x', 'ones'], outputs: ['kept'] },
+          isSum
+            ? { type: 'ReduceSum', inputs: ['kept', 'axes'], outputs: ['y'] }
+            : { type: 'Identity', inputs: ['kept'], outputs: ['y'] },
+        ],
+        weights: [
+          { name: 'axes', type: 'int64', shape: [1], data: { integers: [1] } },
+          {
+            name: 'classes',
+            type: 'float32',
+            shape: [1, 3, 3],
+            data: new Uint8Array(Float32Array.of(0.95, 0.05, 0, 0.1, 0.9, 0, 0.08, 0.92, 0).buffer),
+          },
+        ],
+      }),
+      signature: { inputs: [{ name: 'x', type: 'image' }], outputs: [{ name: 'y', type }] },
+      bindings: {
+        x: { tensor: 'x', image: { ...LAYOUT, mask: 'mask' } },
+        y: { tensor: steps[0]?.step === 'panoptic' ? 'classes' : 'y', steps },
+      },
+    })
+  const LEFT = [255, 255, 0, 0, 255, 255, 0, 0]
+  const grays = ({ data }: ImageData): number[] => [...data].filter((_, at) => at % 4 === 0)
+  const names = { names: ['red', 'green', 'blue'] }
+
+  test('has the parts whose class is the best, with masks of its size', async () => {
+    const model = await openPicture([{ step: 'segments', labels: names }], 'list')
+    const { outputs } = await model.predict({ x: picture() }, signal)
+    const [left, right] = outputs['y'] as { label: string; index: number; mask: ImageData }[]
+    expect([left?.label, left?.index, right?.label, right?.index]).toEqual(['red', 0, 'blue', 2])
+    expect([left?.mask.width, left?.mask.height]).toEqual([4, 2])
+    expect(grays(left?.mask as ImageData)).toEqual(LEFT)
+    await model.close()
+  })
+
+  test('has the parts of masks that are no background and left by others', async () => {
+    const labels = { names: ['sky', 'sea'] }
+    const model = await openPicture([{ step: 'panoptic', masks: 'y', labels }], 'list')
+    const { outputs } = await model.predict({ x: picture() }, signal)
+    // The mask of blue has a higher score outside of red.
+    const parts = outputs['y'] as { label: string; score: number; mask: ImageData }[]
+    expect(parts.map(({ label, score }) => [label, score])).toEqual([
+      ['sky', expect.closeTo(0.95, 5)],
+      ['sea', expect.closeTo(0.92, 5)],
+    ])
+    expect(grays(parts[0]?.mask as ImageData)).toEqual(LEFT)
+    await model.close()
+  })
+
+  test('has a depth between black and white', async () => {
+    const steps = [{ step: 'resize', by: 'bilinear' }, { step: 'depth' }] as const
+    const model = await openPicture([...steps], 'image', true)
+    const { outputs } = await model.predict({ x: picture() }, signal)
+    expect(grays(outputs['y'] as ImageData)).toEqual([255, 191, 63, 0, 255, 191, 63, 0])
+    await model.close()
+  })
+
+  test('is cut out with its own pixels', async () => {
+    const steps = [{ step: 'resize', by: 'bilinear' }, { step: 'cutout' }] as const
+    const model = await openPicture([...steps], 'image', true)
+    const { outputs } = await model.predict({ x: picture() }, signal)
+    const expected = picture()
+    for (let pixel = 0; pixel < 8; pixel++)
+      expected.data[pixel * 4 + 3] = [255, 223, 159, 127][pixel % 4] ?? 0
+    expect([...(outputs['y'] as ImageData).data]).toEqual([...expected.data])
+    await model.close()
+  })
 })
 
 /** Opens a convolution, with what its check concludes. */

@@ -29,6 +29,7 @@ const SECRET = 'quokka-42'
 const PROMPT = 'Read the file fact.txt and say the secret word.'
 
 interface Agent {
+  title: string
   /** Package with its version. */
   name: string
   /** File below `node_modules` that starts it. */
@@ -40,12 +41,25 @@ interface Agent {
   /** Name of its tool that reads files or runs commands, and the arguments that read a file. */
   tool: string
   toArguments: (path: string) => object
+  /** Texts that it prints while it works. */
+  prints?: string[]
 }
 
 const PLATFORM = `${process.platform}-${process.arch}`
 
+const CODEX = {
+  name: '@openai/codex@0.171.0',
+  // A script, which starts the program of this platform.
+  program: '@openai/codex/bin/codex.js',
+  tool: 'exec_command',
+  toArguments: (path: string) => ({ cmd: `cat ${path}` }),
+}
+
+const CODEX_ARGS = ['exec', '--skip-git-repo-check', '-s', 'danger-full-access', '-m', TAG, PROMPT]
+
 const AGENTS: Agent[] = [
   {
+    title: 'Claude Code',
     name: '@anthropic-ai/claude-code@2.1.332',
     program: `@anthropic-ai/claude-code-${PLATFORM}/claude`,
     args: ['-p', PROMPT],
@@ -60,29 +74,26 @@ const AGENTS: Agent[] = [
     toArguments: (file_path) => ({ file_path }),
   },
   {
-    name: '@openai/codex@0.171.0',
-    // A script, which starts the program of this platform.
-    program: '@openai/codex/bin/codex.js',
-    args: [
-      'exec',
-      '--skip-git-repo-check',
-      '-s',
-      'danger-full-access',
-      '-m',
-      TAG,
-      '-c',
-      'model_provider=tab',
-      '-c',
-      'model_providers.tab.name=tab',
-      PROMPT,
-    ],
+    ...CODEX,
+    title: 'Codex with a provider of its own',
+    args: CODEX_ARGS,
     files: (url) => ({
-      '.codex/config.toml': `[model_providers.tab]\nbase_url = "${url}/v1"\n`,
+      '.codex/config.toml': `model_provider = "tab"\n[model_providers.tab]\nname = "tab"\nbase_url = "${url}/v1"\n`,
     }),
-    tool: 'exec_command',
-    toArguments: (path) => ({ cmd: `cat ${path}` }),
   },
   {
+    ...CODEX,
+    title: 'Codex over a WebSocket, which has the conversation compacted',
+    args: CODEX_ARGS,
+    // The server states 9,000 tokens, so Codex compacts after the first answer.
+    files: (url) => ({
+      '.codex/config.toml': `openai_base_url = "${url}/v1"\nmodel_auto_compact_token_limit = 8000\n`,
+    }),
+    env: () => ({ CODEX_API_KEY: 'none', RUST_LOG: 'codex_api=info' }),
+    prints: ['successfully connected to Responses WebSocket', 'context compacted'],
+  },
+  {
+    title: 'opencode',
     name: 'opencode-ai@1.18.33',
     program: `opencode-${PLATFORM}/bin/opencode`,
     args: ['run', PROMPT],
@@ -125,10 +136,10 @@ beforeAll(async () => {
   server = await startUpstream((response, { body }) => {
     const { messages, tools: offered = [] } = body as unknown as ChatBody
     tools.push(offered.length)
-    const isRead = messages.some(({ role }) => role === 'tool')
+    const [found] = new RegExp(SECRET).exec(JSON.stringify(messages)) ?? []
     const usage = { prompt_tokens: 9_000, completion_tokens: 5 }
     const end = [{ choices: [], usage }, DONE]
-    if (!isRead && offered.some((tool) => tool.function.name === agent.tool)) {
+    if (!found && offered.some((tool) => tool.function.name === agent.tool)) {
       const text = JSON.stringify(agent.toArguments(join(home, 'fact.txt')))
       const call = {
         index: 0,
@@ -138,7 +149,6 @@ beforeAll(async () => {
       }
       sendEvents(response, [chunkOf({ tool_calls: [call] }), chunkOf({}, 'tool_calls'), ...end])
     } else {
-      const [found = 'nothing'] = /quokka-\d+/.exec(JSON.stringify(messages)) ?? []
       sendEvents(response, [chunkOf({ content: `The word is ${found}.` }, 'stop'), ...end])
     }
     response.end()
@@ -176,7 +186,7 @@ function openServedHost() {
   return openHost(model({ tag: TAG, maxInputTokens: 200_000, maxOutputTokens: 32_000, upstreams }))
 }
 
-describe.each(AGENTS)('$name', SLOW, (each) => {
+describe.each(AGENTS)('$title', SLOW, (each) => {
   test('does a task with its default tools, and every request has the status 200', async () => {
     agent = each
     tools.length = 0
@@ -191,6 +201,7 @@ describe.each(AGENTS)('$name', SLOW, (each) => {
     })
     const { url } = bridge.server
     const files = { 'fact.txt': `The secret word is ${SECRET}.\n`, ...agent.files?.(url) }
+    await rm(join(home, '.codex'), { recursive: true, force: true })
     for (const [name, text] of Object.entries(files)) {
       await mkdir(dirname(join(home, name)), { recursive: true })
       await writeFile(join(home, name), text)
@@ -201,7 +212,8 @@ describe.each(AGENTS)('$name', SLOW, (each) => {
       timeout: 120_000,
     })
     started.child.stdin?.end()
-    const { stdout } = await started
+    const { stdout, stderr } = await started
+    for (const line of each.prints ?? []) expect(stderr).toContain(line)
     expect(stdout).toContain(`The word is ${SECRET}.`)
     expect(statuses.length).toBeGreaterThanOrEqual(2)
     expect(new Set(statuses)).toEqual(new Set([200]))

@@ -226,6 +226,49 @@ describe('a compaction', () => {
     expect(summary?.content).toMatch(/^Summary of the conversation so far:\nSummary: /)
   })
 
+  describe('that the input asks for', () => {
+    const input = [...conversation, { type: 'compaction_trigger' }]
+
+    test('is a response with one item, plain and streamed', async () => {
+      const { post, create, tab } = await open()
+      const response = await create({ input, tools: [WEATHER] })
+      expect(response.output.map(({ type }) => type)).toEqual(['compaction'])
+      expect(tab.requests[0]?.tools).toBeUndefined()
+      const streamed = await (await post('/responses', { input, stream: true })).text()
+      const data = [...streamed.matchAll(/^data: (.*)$/gm)].map(([, json]) => json ?? '')
+      expect(data.map((json) => eventSchema.parse(JSON.parse(json)).type)).toEqual([
+        'response.created',
+        'response.in_progress',
+        'response.output_item.added',
+        'response.output_item.done',
+        'response.completed',
+      ])
+      const next = await create({ input: [...response.output, user('Which word?')] })
+      expect(text(next)).toContain('cobalt')
+      const after = { previous_response_id: response.id, input: 'Which word?' }
+      expect(text(await create(after))).toContain('cobalt')
+    })
+
+    test('is made over a WebSocket, too', async () => {
+      const { connect: dial } = await open()
+      const { turn } = await dial()
+      const { response } = await turn({ input: conversation })
+      const { response: compaction } = await turn({
+        previous_response_id: response?.id,
+        input: [{ type: 'compaction_trigger' }],
+      })
+      expect(compaction?.output.map(({ type }) => type)).toEqual(['compaction'])
+      const next = await turn({ input: [...compaction!.output, user('Which word?')] })
+      expect(text(next.response)).toContain('cobalt')
+    })
+
+    test('is refused in the background', async () => {
+      const { post } = await open()
+      const response = await post('/responses', { input, background: true })
+      expect([response.status, (await response.json()).error.param]).toEqual([400, 'background'])
+    })
+  })
+
   test('of a stored response keeps calls without an output', async () => {
     const { post, create } = await open()
     const { id } = await create({ input: 'The weather?', tools: [WEATHER] })
@@ -369,6 +412,37 @@ describe('over a WebSocket', () => {
     socket.send(message)
     expect((await next())[0]).toMatchObject({ type: 'error', error: { code } })
     expect((await turn({ input: 'Hi' })).response?.status).toBe('completed')
+  })
+
+  test('the tab gets the numbers of a message as they were sent, also in a continuation', async () => {
+    const bodies: string[] = []
+    const { connect: dial, tab } = await open({
+      answers: () => 'Fine.',
+      fetchTab: async (request) => {
+        bodies.push(await request.clone().text())
+        return tab.fetch(request)
+      },
+    })
+    const { socket, next } = await dial()
+    const sendText = async (fields: string) => {
+      socket.send(`{ "type":"response.create", "store":false,\n"model":"${model}" , ${fields}}`)
+      const last = (await next()).at(-1)!
+      return 'response' in last ? last.response.id : last
+    }
+    const schema = '{"type":"object", "2":[1.0 ,1e2], "1":{"a\\u0022,]":12345678901234567890}}'
+    const tool = `{"type":"function","name":"f","parameters":${schema}}`
+    const id = await sendText(
+      `"tools":[${tool}],"input":[{"role":"user","content":"[\\"{"} , {"type":"additional_tools","tools":[${tool}]}]`,
+    )
+    const second = await sendText(`"previous_response_id":"${id}", "input":"Go on"`)
+    await sendText(`"previous_response_id":"${second}","input":[ ],"metadata":{}`)
+    expect(bodies.map((body) => body.split(schema).length - 1)).toEqual([2, 1, 1])
+    expect(bodies.map((body) => (JSON.parse(body) as { input: unknown[] }).input.length)).toEqual([
+      2, 4, 5,
+    ])
+    expect(await sendText('"input":"Hi","temperature":1e400')).toMatchObject({
+      error: { param: 'temperature', message: expect.stringContaining('not Infinity') },
+    })
   })
 
   test('a client that leaves cancels its response', async () => {

@@ -262,12 +262,58 @@ describe('a method', () => {
     expect(reached).toEqual([])
   })
 
+  test.each(['TRACE', 'BREW', 'CONNECT'])('%s of a path of Ollama has its form', async (method) => {
+    const { status, text } = await sendRaw(
+      `${method} /api/tags HTTP/1.1\r\n${hostLine()}\r\nconnection: close\r\n\r\n`,
+    )
+    const error = expect.stringContaining('use GET /v1/models')
+    expect([status, JSON.parse(text)]).toEqual([404, { error }])
+  })
+
   test.each(['TRACE', 'BREW', 'CONNECT'])('%s of an unknown path is a 404', async (method) => {
     const { status, text, headers } = await sendRaw(
       `${method} /v1/nothing HTTP/1.1\r\n${hostLine()}\r\nconnection: close\r\n\r\n`,
     )
     expect([status, parseErrorBody(text, headers).type]).toEqual([404, 'not_found_error'])
   })
+})
+
+describe('an offer to use HTTP/2', () => {
+  const lines =
+    'connection: Upgrade, HTTP2-Settings, close\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n'
+
+  test.each([
+    ['POST /v1/messages', '{"a":1}'],
+    ['POST /v1/messages', 'x'.repeat(MIB)],
+    ['GET /v1/models', ''],
+  ])('is ignored: %s is answered', async (line, body) => {
+    const { status } = await sendRaw(
+      `${line} HTTP/1.1\r\n${hostLine()}\r\n${lines}${JSON_LINES}content-length: ${body.length}\r\n\r\n`,
+      body,
+    )
+    expect([status, reached]).toEqual([200, [body]])
+  })
+
+  test('does not close the connection', async () => {
+    const offer = lines.replace(', close', '')
+    const head = `GET /v1/models HTTP/1.1\r\n${hostLine()}\r\n`
+    const { status } = await sendRaw(
+      `${head}${offer}\r\n`,
+      `${head}${offer}\r\n`,
+      `${head}connection: close\r\n\r\n`,
+    )
+    expect([status, reached.length]).toEqual([200, 3])
+  })
+})
+
+test.each(['GET', 'HEAD'])('the body of a %s is left out', async (method) => {
+  const { status } = await bridge.ask({
+    path: '/v1/models',
+    method,
+    headers: { 'content-length': 2 },
+    body: '{}',
+  })
+  expect([status, reached]).toEqual([200, ['']])
 })
 
 describe('a request that is no valid HTTP', () => {
@@ -295,6 +341,13 @@ describe('a request that is no valid HTTP', () => {
         `POST /v1/models HTTP/1.1\r\n${hostLine()}\r\nexpect: x\r\nconnection: close\r\n` +
         'content-length: 2\r\n\r\n{}',
       417,
+    ],
+    ['a version that is HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 505],
+    [
+      'a WebSocket without a key',
+      () =>
+        `GET /v1/responses HTTP/1.1\r\n${hostLine()}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n`,
+      400,
     ],
     ['no host', 'GET /v1/models HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
   ])('because of %s has a body', async (_, sent, status) => {
@@ -357,7 +410,7 @@ describe('a path', () => {
       const { message } = parseErrorBody(text, headers as Record<string, string>)
       expect([status, message]).toEqual([
         404,
-        expect.stringContaining('all endpoints are below /v1'),
+        expect.stringContaining('GET /v1 lists all endpoints'),
       ])
     },
   )

@@ -21,6 +21,7 @@ const model = (changes: Partial<OnnxModel>): OnnxModel => ({
   irVersion: 8,
   opsets: new Map([['', 17]]),
   description: '',
+  operators: new Map(),
   externalData: [],
   usesHalves: false,
   inputs: [value('x')],
@@ -255,7 +256,7 @@ describe('Options', () => {
     [{ step: ['y'] }, '--step takes output=step, such as y=softmax, not y'],
     [
       { step: ['y=argmax'] },
-      '--step takes softmax, sigmoid, top-k, ctc, mask, pool, normalize, entities, span, zero-shot, fill-mask, not',
+      '--step takes softmax, sigmoid, top-k, ctc, mask, pool, normalize, entities, span, zero-shot, fill-mask, objects, segments, panoptic, resize, depth, cutout, not',
     ],
     [{ step: ['y=pool'] }, '--step takes `by` for pool, such as y=pool,by=mean'],
     [{ step: ['y=pool,by=sum'] }, 'by=sum has an invalid value'],

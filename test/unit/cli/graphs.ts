@@ -4,8 +4,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import type { CatalogDocument } from '../../../src/catalog/schema.ts'
+import type { CatalogDocument, PredictorEntry } from '../../../src/catalog/schema.ts'
 import { add, type AddOptions } from '../../../src/cli/add.ts'
+import { type BindingFlags, parseBindingFlags } from '../../../src/cli/commands/add.ts'
+import { formatAddReport } from '../../../src/cli/report.ts'
 import { type Graph, onnxFile, type Port, type Weight } from '../../support/onnx.ts'
 import { validate } from '../catalog/entries.ts'
 
@@ -56,6 +58,17 @@ export const WEIGHTS: Uint8Array = (() => {
   bytes.set(new Uint8Array(Float32Array.of(1, 2, 3, 4, 5, 6, 7, 8).buffer), 4096)
   return bytes
 })()
+
+/** Two scores of samples: their sum. */
+export const SOUND: Graph = {
+  inputs: [toPort('input_values float32 batch_size,sequence_length')],
+  outputs: [toPort('logits float32 batch_size,2')],
+  nodes: [
+    { type: 'ReduceSum', inputs: ['input_values', 'axes'], outputs: ['sum'] },
+    { type: 'Concat', inputs: ['sum', 'sum'], outputs: ['logits'], attributes: { axis: 1 } },
+  ],
+  weights: [weight('axes', [1], { integers: [1] }, 'int64')],
+}
 
 /** One operator between one input and one output. */
 export const passing = (port: Partial<Graph['inputs'][number]>, type = 'Identity'): Graph => {
@@ -136,5 +149,31 @@ export function expectWhole(folder: string): void {
       hash(whole.subarray(index * size, (index + 1) * size)),
     )
     expect(chunks ?? expected).toEqual(expected)
+  }
+}
+
+/** Returns the content of a JSON file. */
+export const json = (content: unknown): string => JSON.stringify(content)
+
+/** Returns a configuration of these classes. */
+export const classes = (names: readonly string[], changes: object = {}) => ({
+  architectures: ['BertForSequenceClassification'],
+  id2label: Object.fromEntries(names.entries()),
+  ...changes,
+})
+
+export type Files = Parameters<typeof freshFolder>[0]
+
+/** Adds the folder `m` of the files, and returns its entry and what the command prints. */
+export async function addFolder(files: Files, flags: BindingFlags = {}, tensors: string[] = []) {
+  const folder = freshFolder(files)
+  const result = await addIn(folder, 'm', { wishes: parseBindingFlags(flags), tensors })
+  expectWhole(folder)
+  const [entry] = catalogIn(folder).entries
+  return {
+    entry: entry as PredictorEntry,
+    binding: (name: string) => (entry as PredictorEntry).implementations[0]?.bindings?.[name],
+    notes: result.notes,
+    printed: formatAddReport(result, { publicDir: join(folder, 'public') }).join('\n'),
   }
 }

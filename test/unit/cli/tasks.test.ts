@@ -3,10 +3,21 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { PredictorEntry } from '../../../src/catalog/schema.ts'
-import { type BindingFlags, parseBindingFlags } from '../../../src/cli/commands/add.ts'
-import { formatAddReport } from '../../../src/cli/report.ts'
+import type { BindingFlags } from '../../../src/cli/commands/add.ts'
+import { decoderGraph } from '../../support/encoder-decoder.ts'
 import type { Graph } from '../../support/onnx.ts'
-import { addIn, catalogIn, expectWhole, freshFolder, GUIDE, toPort, weight } from './graphs.ts'
+import {
+  addFolder,
+  addIn,
+  classes,
+  type Files,
+  freshFolder,
+  GUIDE,
+  json,
+  SOUND,
+  toPort,
+  weight,
+} from './graphs.ts'
 
 const TOKENIZER = readFileSync(join(GUIDE, 'tokenizer.json'))
 
@@ -58,18 +69,6 @@ const CLASSIFIER: Graph = {
   ],
 }
 
-const SOUND: Graph = {
-  inputs: [toPort('input_values float32 batch_size,sequence_length')],
-  outputs: [toPort('logits float32 batch_size,2')],
-  nodes: [
-    { type: 'ReduceSum', inputs: ['input_values', 'axes'], outputs: ['sum'] },
-    { type: 'Concat', inputs: ['sum', 'sum'], outputs: ['logits'], attributes: { axis: 1 } },
-  ],
-  weights: [weight('axes', [1], { integers: [1] }, 'int64')],
-}
-
-const json = (content: unknown): string => JSON.stringify(content)
-
 const sentence = (mode: string, ...kinds: string[]) => ({
   'm/modules.json': json(
     ['Transformer', 'Pooling', ...kinds].map((kind, at) => ({
@@ -84,22 +83,6 @@ const encoder = (config: object = {}) => ({
   'm/config.json': json({ architectures: ['BertModel'], max_position_embeddings: 64, ...config }),
   'm/tokenizer.json': TOKENIZER,
 })
-
-type Files = Parameters<typeof freshFolder>[0]
-
-/** Adds the folder `m` of the files, and returns its entry and what the command prints. */
-async function addFolder(files: Files, flags: BindingFlags = {}, tensors: string[] = []) {
-  const folder = freshFolder(files)
-  const result = await addIn(folder, 'm', { wishes: parseBindingFlags(flags), tensors })
-  expectWhole(folder)
-  const [entry] = catalogIn(folder).entries
-  return {
-    entry: entry as PredictorEntry,
-    binding: (name: string) => (entry as PredictorEntry).implementations[0]?.bindings?.[name],
-    notes: result.notes,
-    printed: formatAddReport(result, { publicDir: join(folder, 'public') }).join('\n'),
-  }
-}
 
 const normalize = { step: 'normalize' } as const
 
@@ -165,12 +148,6 @@ describe('An encoder of texts', () => {
     expect(ids).toEqual(['fp16-webgpu', 'fp32-webgpu', 'fp32-wasm'])
     expect(entry.implementations[0]?.resources.map(({ name }) => name)).toContain('model_fp16.onnx')
   })
-})
-
-const classes = (names: readonly string[], changes: object = {}) => ({
-  architectures: ['BertForSequenceClassification'],
-  id2label: Object.fromEntries(names.entries()),
-  ...changes,
 })
 
 describe('A classifier of texts', () => {
@@ -325,22 +302,6 @@ test.each([
   })
 })
 
-test('A classifier of sounds hears samples as its processor says', async () => {
-  const { binding } = await addFolder({
-    'm/config.json': json(
-      classes(['a', 'b'], { architectures: ['Wav2Vec2ForSequenceClassification'] }),
-    ),
-    'm/preprocessor_config.json': json({
-      feature_extractor_type: 'Wav2Vec2FeatureExtractor',
-      sampling_rate: 16_000,
-      do_normalize: true,
-    }),
-    'm/model.onnx': SOUND,
-  })
-  expect(binding('input_values')?.audio).toEqual({ rate: 16_000, normalize: true })
-  expect(binding('labels')?.steps?.map(({ step }) => step)).toEqual(['softmax', 'top-k'])
-})
-
 describe('Options of a folder', () => {
   const files = { ...encoder(classes(['a', 'b', 'c'])), 'm/onnx/model.onnx': scorer(3) }
 
@@ -416,13 +377,149 @@ describe('Options of a folder', () => {
   })
 })
 
-test('An encoder-decoder is refused by its name', async () => {
-  const config = { is_encoder_decoder: true, architectures: ['T5ForConditionalGeneration'] }
-  const graphs = { 'm/encoder_model.onnx': ENCODER, 'm/decoder_model.onnx': ENCODER }
-  const files = { ...encoder(config), ...graphs, 'm/chat_template.jinja': '{{ messages }}' }
-  await expect(addFolder(files)).rejects.toThrow(
-    'is an encoder-decoder (T5ForConditionalGeneration), which is not supported yet.',
-  )
+describe('An encoder-decoder', () => {
+  const STATES: Graph = {
+    ...ENCODER,
+    outputs: [toPort('last_hidden_state float32 batch,tokens,2')],
+    nodes: ENCODER.nodes.map((node) =>
+      node.type === 'Concat' ? { ...node, inputs: ['column', 'column'] } : node,
+    ),
+  }
+  const config = {
+    architectures: ['BartForConditionalGeneration'],
+    is_encoder_decoder: true,
+    decoder_start_token_id: 5,
+    eos_token_id: 3,
+  }
+  const graphs = {
+    'm/encoder_model.onnx': STATES,
+    'm/decoder_model_merged.onnx': decoderGraph('merged'),
+  }
+  const generation = (settings: object) => ({
+    'm/generation_config.json': json({ ...config, ...settings }),
+  })
+  const decoderOf = ({ implementations }: PredictorEntry) => implementations[0]?.decoder
+
+  test('reads texts and writes one, by the rules of its configuration', async () => {
+    const { entry, binding, printed, notes } = await addFolder({
+      ...encoder(config),
+      ...generation({
+        max_length: 40,
+        min_length: 12,
+        no_repeat_ngram_size: 3,
+        repetition_penalty: 1.3,
+        forced_bos_token_id: 0,
+        forced_eos_token_id: [3],
+        suppress_tokens: [8],
+        begin_suppress_tokens: [9],
+        bad_words_ids: [[5], [6, 7]],
+        num_beams: 4,
+        guidance_scale: 3,
+      }),
+      ...graphs,
+    })
+    expect(decoderOf(entry)).toEqual({
+      output: 'text',
+      encoder: 'encoder_model.onnx',
+      graph: 'decoder_model_merged.onnx',
+      tokenizer: 'tokenizer.json',
+      start: [5],
+      end: [3],
+      maxTokens: 39,
+      minTokens: 11,
+      noRepeat: 3,
+      repetitionPenalty: 1.3,
+      firstToken: 0,
+      lastToken: 3,
+      suppress: [8],
+      suppressFirst: [9],
+      exclude: [[5], [6, 7]],
+      maxTokensInput: 'max_new_tokens',
+    })
+    expect(binding('text')?.text).toMatchObject({ most: 64, truncate: 'end' })
+    expect(entry.signature.outputs).toMatchObject([{ name: 'text', type: 'string' }])
+    expect(printed).toContain("  text: 'text',\n  })\n  console.log(outputs.text)")
+    expect(notes).toEqual(
+      expect.arrayContaining([
+        expect.stringContaining('asks for 4 beams'),
+        expect.stringContaining('guidance_scale'),
+      ]),
+    )
+  })
+
+  test('has the tasks of its configuration, and no limit of tokens of its own', async () => {
+    const params = { summarization: { prefix: 'sum up: ', max_length: 20, min_length: 5 } }
+    const own = { model_type: 't5', task_specific_params: params }
+    const { entry, binding } = await addFolder({ ...encoder({ ...config, ...own }), ...graphs })
+    expect(decoderOf(entry)?.tasks).toEqual({
+      input: 'task',
+      named: { summarization: { prefix: 'sum up: ', minTokens: 4 } },
+    })
+    expect(entry.signature.inputs).toMatchObject([
+      { name: 'text' },
+      { name: 'task', optional: true, enumeration: [{ name: 'summarization' }] },
+      { name: 'max_new_tokens', optional: true },
+    ])
+    expect(binding('text')?.text?.most).toBe(4096)
+  })
+
+  test('has the languages of its tokenizer, of which a forced one is the default', async () => {
+    const added = { 9: 'eng_Latn', 10: 'fra_Latn', 11: '<mask>' }
+    const { entry, printed } = await addFolder({
+      ...encoder(config),
+      ...generation({ forced_bos_token_id: 10 }),
+      'm/tokenizer_config.json': json({
+        added_tokens_decoder: Object.fromEntries(
+          Object.entries(added).map(([id, content]) => [id, { content }]),
+        ),
+      }),
+      ...graphs,
+    })
+    expect(decoderOf(entry)?.languages).toEqual({
+      source: 'src_lang',
+      target: 'tgt_lang',
+      names: ['eng_Latn', 'fra_Latn'],
+    })
+    expect(entry.signature.inputs).toMatchObject([
+      { name: 'text' },
+      { name: 'src_lang' },
+      { name: 'tgt_lang', optional: true, defaultValue: 'fra_Latn' },
+      { name: 'max_new_tokens' },
+    ])
+    expect(printed).toContain("  src_lang: 'eng_Latn',")
+  })
+
+  test.each<[string, Files, BindingFlags, string]>([
+    [
+      'without a decoder',
+      { 'm/decoder_model_merged.onnx': '' },
+      {},
+      'it has no decoder_model_merged.onnx or decoder_model.onnx. It has encoder_model.onnx',
+    ],
+    [
+      'without a tokenizer that pages read',
+      { 'm/tokenizer.json': '', 'm/source.spm': 'x' },
+      {},
+      'has no tokenizer.json, but source.spm, which pages cannot read.',
+    ],
+    [
+      'without a token to begin with',
+      { 'm/config.json': json({ ...config, decoder_start_token_id: null }) },
+      {},
+      'has no decoder_start_token_id, neither in generation_config.json nor in config.json.',
+    ],
+    ['with an option of another model', {}, { step: ['x=softmax'] }, '--step describes'],
+    [
+      'of sounds',
+      { 'm/encoder_model.onnx': SOUND },
+      {},
+      'whose encoder takes input_values, which is not supported yet.',
+    ],
+  ])('is refused %s', async (_, changed, flags, message) => {
+    const files = { ...encoder(config), ...graphs, 'm/other.onnx': STATES, ...changed }
+    const kept = Object.entries(files).filter(([, content]) => content !== '')
+    await expect(addFolder(Object.fromEntries(kept), flags)).rejects.toThrow(message)
+  })
 })
 
 test('Keys and values of a cache are no images', async () => {

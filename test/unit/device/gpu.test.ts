@@ -84,11 +84,16 @@ describe('The id of a device', () => {
 })
 
 test.each([
-  [['shader-f16', 'subgroups', 'timestamp-query'], '[["shader-f16"],[]]'],
-  [['subgroups'], '[[]]'],
-  [[], '[[]]'],
-])('The features %j are tested in the sets %s', (available, sets) => {
-  expect(JSON.stringify(listFeatureSets(new Set(available)))).toBe(sets)
+  [
+    ['shader-f16', 'subgroups', 'timestamp-query'],
+    '[["subgroups","shader-f16"],["shader-f16"],[]]',
+    '[["shader-f16"],[]]',
+  ],
+  [['subgroups'], '[["subgroups"],[]]', '[[]]'],
+  [[], '[[]]', '[[]]'],
+])('The features %j are tested in the sets %s, in software %s', (available, sets, inSoftware) => {
+  expect(JSON.stringify(listFeatureSets(new Set(available), false))).toBe(sets)
+  expect(JSON.stringify(listFeatureSets(new Set(available), true))).toBe(inSoftware)
 })
 
 test('The key of a verdict names the browser, GPU, driver and runtime', () => {

@@ -38,6 +38,12 @@ describe('the length of a chunk', () => {
     ['without the cost of any chunk', (tokens) => 40 + 2 * tokens, [64, 64, 64, 64]],
     ['without a higher cost of any chunk', (tokens) => 60 + 4 * tokens, [32, 32, 32, 32]],
     ['the maximum if tokens are fast', (tokens) => 90 + tokens / 4, [256]],
+    [
+      'long at once on a fast device',
+      (tokens) => 20 + tokens / 8,
+      [1_024, 1_024, 1_024, 1_024],
+      2_048,
+    ],
     ['that of the decoder', (tokens) => tokens, [8, 8, 8, 8, 8, 8, 8, 8], 8],
     ['that of the decoder, if fast', () => 1, [48, 48], 48],
   ])('is %s: %s', async (_what, cost, last, max = 256) => {
@@ -98,6 +104,15 @@ describe('a long prompt', () => {
     expect(text).toBe(textOf(greedy(long, 4)))
     const prefill = ['extend 64', 'extend 256', 'extend 100', 'extend 100', 'forward 80']
     expect(decoder.calls.slice(0, 5)).toEqual(prefill)
+  })
+
+  test('of 2,048 tokens takes three runs on a fast device', async () => {
+    const prompt = numbers(2_048, 5)
+    // A chunk of 64 tokens takes 28 ms, one of 1,472 takes 204.
+    const { run, decoder } = open({ chunk: 2_048, cost: (tokens) => 20 + tokens / 8 })
+    const { text } = await run(prompt, { maxTokens: 1 }).all()
+    expect(text).toBe(textOf(greedy(prompt, 1)))
+    expect(decoder.calls).toEqual(['extend 64', 'extend 512', 'forward 1472'])
   })
 
   test('delays the tokens of others for a short time, and seldom, on a slow device', async () => {

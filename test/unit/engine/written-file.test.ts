@@ -25,6 +25,8 @@ test.each([
 ])('a file %s can be read as a whole, in ranges and as a stream', async (_, maxMemoryBytes) => {
   const { file, bytes } = write(maxMemoryBytes)
   expect(file).toBeInstanceOf(Blob)
+  // Only a Blob of the browser's own can leave the memory of the worker.
+  expect(file.constructor === Blob).toBe(maxMemoryBytes !== undefined)
   expect(file.size).toBe(bytes.length)
   expect(await bytesOf(file)).toEqual(bytes)
   for (const from of bytes.keys())

@@ -7,7 +7,7 @@ import { countReadCharacters } from '../../support/counted-work.ts'
 import { runs } from '../../support/runs.ts'
 import { SET, WEATHER } from './scripted.ts'
 
-const SIZE = runs(10_000, 100_000)
+const SIZE = runs(10_000, 30_000)
 const SIZES = [SIZE, 2 * SIZE] as const
 
 /** Largest ratio of the work for these two sizes. */

@@ -118,6 +118,27 @@ describe('An image is placed', () => {
     expect(placeImage(extent, layout(free))).toEqual({ size, scaled })
   })
 
+  // What the processors of DETR, YOLOS, MaskFormer, GLPN and DPT in Python compute.
+  test.each<[NonNullable<ImageLayout['resize']>, [number, number], [number, number]]>([
+    [{ shortest: 96, longest: 160, nearest: true }, [640, 480], [128, 96]],
+    [{ shortest: 96, longest: 160, nearest: true }, [1000, 297], [160, 48]],
+    [{ shortest: 96, longest: 160 }, [1000, 297], [160, 47]],
+    [{ shortest: 96, longest: 160, nearest: true }, [70, 126], [89, 160]],
+    [
+      { shortest: 96, longest: 160, nearest: true, multipleOf: 16, round: 'down' },
+      [70, 126],
+      [80, 160],
+    ],
+    [{ shortest: 96, longest: 160, multipleOf: 32, round: 'up' }, [301, 1000], [64, 160]],
+    [{ multipleOf: 32, round: 'down' }, [310, 20], [288, 32]],
+    [{ width: 70, height: 70, keepsRatio: true, multipleOf: 14 }, [1000, 300], [238, 70]],
+    [{ width: 70, height: 70, keepsRatio: true, multipleOf: 14 }, [126, 70], [126, 70]],
+    [{ width: 70, height: 63, multipleOf: 14 }, [9, 9], [70, 56]],
+  ])('and scaled by %j from %j to %j', (resize, extent, scaled) => {
+    const free = layout({ width: undefined, height: undefined, resize })
+    expect(placeImage(extent, free)).toEqual({ size: scaled, scaled })
+  })
+
   test('with the part that a crop shows', () => {
     const placement = placeImage([200, 50], layout({ width: 100, height: 100, fit: 'cover' }))
     expect(findRegion([200, 50], placement)).toEqual([75, 0, 125, 50])

@@ -99,6 +99,12 @@ describe('Text', () => {
     ])
   })
 
+  test('has spaces for a delimiter, but none at its ends', () => {
+    const steps = [2, 1, 0, 2, 2, 0, 2, 3, 2].flatMap((at) => chosen(4, at))
+    const step: Step = { ...ctc, delimiter: 'b' }
+    expect(decode([step], 'string', floats(steps, [1, 9, 4]))).toBe('a  c')
+  })
+
   test('of another number of classes is refused', () => {
     expect(() => decode([ctc], 'string', floats(chosen(5, 1), [1, 5]))).toThrow(
       'has 5 classes, but there are 3 characters and a blank.',
@@ -166,6 +172,70 @@ test('An input changes the number of classes', () => {
   const settings = new Map([['top_k', 2]])
   const result = applySteps(floats([1, 3, 2], [1, 3]), [{ step, labels: [] }], fail, { settings })
   expect(result).toMatchObject({ rows: [[{ index: 1 }, { index: 2 }]] })
+})
+
+describe('Objects of an image', () => {
+  const SCORES = floats([0.6, 0.3, 0.1, 0.2, 0.7, 0.05, 0.1, 0.1, 0.8], [1, 3, 3])
+  const BOXES = floats([0.5, 0.5, 0.5, 0.5, 0.1, 0.2, 0.4, 0.4, 0, 0, 0, 0], [1, 3, 4])
+  const find = (changes: object, settings: Record<string, number> = {}) => {
+    const step: Step = { step: 'objects', boxes: 'boxes', thresholdInput: 'threshold', ...changes }
+    const open = { step, labels: ['cat', 'dog', 'bird'] }
+    return applySteps(SCORES, [open], fail, {
+      settings: new Map(Object.entries(settings)),
+      others: new Map([['boxes', BOXES]]),
+      images: [{ size: [201, 100] }],
+    })
+  }
+  const dog = {
+    label: 'dog',
+    index: 1,
+    score: expect.closeTo(0.7, 5),
+    box: { xmin: -20, ymin: 0, xmax: 60, ymax: 40 },
+  }
+  const cat = {
+    label: 'cat',
+    index: 0,
+    score: expect.closeTo(0.6, 5),
+    box: { xmin: 50, ymin: 25, xmax: 150, ymax: 75 },
+  }
+
+  test('have boxes in its pixels, the highest score first, without those of no object', () => {
+    expect(find({ background: true })).toEqual({ step: 'objects', rows: [[dog, cat]] })
+  })
+
+  test('are the best pairs of a box and a class without a class for no object', () => {
+    const { rows } = find({}, { threshold: 0.25 }) as { rows: { label: string }[][] }
+    expect(rows[0]?.map(({ label }) => label)).toEqual(['bird', 'dog', 'cat'])
+    expect(find({ count: 1, threshold: 0.65 })).toMatchObject({ rows: [[{ label: 'bird' }]] })
+  })
+
+  test('of more classes than labels are refused', () => {
+    const step: Step = { step: 'objects', boxes: 'boxes', labels: { names: ['cat'] } }
+    const others = new Map([['boxes', BOXES]])
+    expect(() => applySteps(SCORES, [{ step, labels: ['cat'] }], fail, { others })).toThrow(
+      'has 3 classes, but there are 1 labels.',
+    )
+  })
+})
+
+describe('Planes', () => {
+  const resize = { step: { step: 'resize', by: 'bilinear' }, labels: [] } as const
+
+  test('get the size of the image, and keep their own without one', () => {
+    const planes = floats([0, 1, 2, 3], [1, 2, 1, 2])
+    const images = [{ size: [4, 1] as const }]
+    expect(applySteps(planes, [resize], fail, { images })).toEqual({
+      tensor: floats([0, 0.25, 0.75, 1, 2, 2.25, 2.75, 3], [1, 2, 1, 4]),
+    })
+    expect(applySteps(planes, [resize], fail)).toEqual({ tensor: planes })
+  })
+
+  test('of images of several sizes are refused', () => {
+    const images = [{ size: [4, 1] as const }, { size: [2, 2] as const }]
+    expect(() => applySteps(floats([0, 1], [2, 1, 1]), [resize], fail, { images })).toThrow(
+      'has images of several sizes. Send them one by one.',
+    )
+  })
 })
 
 describe('Labels of a prediction', () => {

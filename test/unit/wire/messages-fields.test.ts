@@ -35,6 +35,7 @@ import {
 
 const PATH = '/v1/messages'
 const COUNT_PATH = '/v1/messages/count_tokens'
+const EAGER = [{ name: 'f', input_schema: { type: 'object' } }]
 const BASE = messageOf({
   max_tokens: 9999,
   messages: [
@@ -55,7 +56,7 @@ const BASE = messageOf({
     },
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: '1' }] },
   ],
-  tools: [{ name: 'f', input_schema: { type: 'object' } }],
+  tools: EAGER,
   tool_choice: { type: 'auto' },
 })
 const inMessages = (index: number, part: object) => messageAt(index, part, 3)
@@ -68,6 +69,7 @@ const USER_BLOCKS =
   'web_search_tool_result, web_fetch_tool_result, code_execution_tool_result, ' +
   'bash_code_execution_tool_result, text_editor_code_execution_tool_result, ' +
   'tool_search_tool_result, mcp_tool_use, mcp_tool_result, container_upload, compaction, not'
+const WAITING = { name: 'late', input_schema: { type: 'object' }, defer_loading: true }
 const EXAMPLE = 'Examples of its arguments:\n{"a":1}'
 const SECOND = 'messages[0].content[1]'
 const THOUGHT = 'messages[1].content[0]'
@@ -158,7 +160,47 @@ const COUNT_ROWS: Row[] = [
   ['tools[0].allowed_callers', ['direct'], SAME],
   ['tools[0].allowed_callers', ['code_execution_20260101'], UNSUPPORTED],
   ['tools[0].cache_control', { type: 'ephemeral' }, IGNORED],
-  ['tools[0].defer_loading', false, IGNORED],
+  ['tools[0].defer_loading', false, SAME],
+  // A client would have no tool otherwise.
+  ['tools[0].defer_loading', true, SAME],
+  [
+    'tools',
+    [...EAGER, { ...WAITING, input_schema: 5 }],
+    'an object, not 5',
+    'tools[1].input_schema',
+  ],
+  ['tools', [...EAGER, WAITING], SAME],
+  [
+    '',
+    { tools: [...EAGER, WAITING], tool_choice: { type: 'tool', name: 'late' } },
+    tools({ tools: [{ name: 'f' }, { name: 'late' }], only: ['late'] }),
+  ],
+  [
+    `${RESULT}.content`,
+    [{ type: 'tool_reference', tool_name: 'late' }, ...texts('b')],
+    inMessages(2, { content: 'The tool late is available now.\nb' }),
+  ],
+  [
+    '',
+    {
+      messages: [
+        ...BASE.messages.slice(0, 2),
+        {
+          role: 'user',
+          content: [
+            {
+              type: 'tool_result',
+              tool_use_id: 'toolu_1',
+              content: [{ type: 'tool_reference', tool_name: 'late' }],
+            },
+          ],
+        },
+      ],
+      tools: [WAITING, ...EAGER, { ...WAITING, name: 'later' }],
+    },
+    tools({ tools: [{ name: 'late' }, { name: 'f' }] }),
+  ],
+  [`${RESULT}.content`, [{ type: 'tool_reference' }], REQUIRED, `${RESULT}.content[0].tool_name`],
   ['tools[0].eager_input_streaming', true, IGNORED],
   ['tool_choice', { type: 'any' }, tools({ choice: 'required' })],
   ['tool_choice', { type: 'none' }, tools({ choice: 'none' })],

@@ -51,7 +51,7 @@ const lastItem = (role: string, part: object) => messageAt(3, { role, ...part },
 const ITEMS =
   'function_call, function_call_output, custom_tool_call, custom_tool_call_output, local_shell_call, ' +
   'local_shell_call_output, shell_call, shell_call_output, apply_patch_call, apply_patch_call_output, ' +
-  'reasoning, compaction, additional_tools, tool_search_output, item_reference'
+  'reasoning, compaction, compaction_trigger, additional_tools, tool_search_output, item_reference'
 const namespaceOf = (...inner: object[]) => ({ type: 'namespace', name: 'ns', tools: inner })
 const call = (fields: object) => ({
   type: 'function_call',
@@ -293,7 +293,8 @@ const ROWS: Row[] = [
   ...effortRows('reasoning.effort'),
   ['reasoning', null, SAME],
   ['reasoning.mode', 'pro', UNSUPPORTED],
-  ['reasoning.context', 'all_turns', UNSUPPORTED],
+  ['reasoning.context', 'all_turns', IGNORED],
+  ['reasoning.context', 'auto', SAME],
   [
     'reasoning',
     { effort: 'low', summary: 'auto' },

@@ -90,6 +90,22 @@ test('each of several tools keeps its own numbers, in the order of the tools', a
   expect(numbers).toEqual(['1', '2.0', '3.5', '4.0'])
 })
 
+// A regular expression for whole strings fails from about three million escapes on.
+test('a long text with many escapes may stand beside numbers', async () => {
+  const { host, texts } = templateHost(LISTS_TOOLS)
+  const long = '\\n'.repeat(4_000_000)
+  const tool = '{"type": "function", "function": {"name": "f", "parameters": {"maximum": 1.0}}}'
+  const call = { id: 'c', type: 'function', function: { name: 'f', arguments: `{"a":"${long}"}` } }
+  const messages = JSON.stringify([
+    { role: 'user', content: 'Hi' },
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'c', content: '1' },
+  ])
+  const body = `{"model": "${TINY.tag}", "messages": ${messages}, "user": "${long}", "tools": [${tool}]}`
+  await send(host, STYLES[0], { body, headers: { 'content-type': 'application/json' } })
+  expect(texts.at(-1)).toContain('"maximum": 1.0')
+})
+
 test('a template gets the arguments of an earlier call with their numbers', async () => {
   const { host, texts } = templateHost(LISTS_TOOLS)
   const text = '{"a": 1.0, "b": [1e5, 2], "2": {"c": 12345678901234567890}}'

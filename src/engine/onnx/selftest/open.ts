@@ -1,5 +1,5 @@
 /** Opens a GPU with as many optional features as possible with which it passes the self-test. */
-import { findAdapter } from '../../../device/adapter.ts'
+import { describeAdapter, findAdapter } from '../../../device/adapter.ts'
 import { requestGpu } from '../../../device/gpu.ts'
 import { withTimeout } from '../../../values/promises.ts'
 import { type GpuVerdict, listFeatureSets } from '../../../device/gpu-verdict.ts'
@@ -29,10 +29,11 @@ export async function openTrusted(
   signal: AbortSignal,
 ): Promise<{ gpu: GPUDevice; runtime: Runtime; verdict: GpuVerdict }> {
   if (earlierVerdict?.features === null) throw untrustedGpu(earlierVerdict, features)
-  const available = new Set<string>((await findAdapter())?.features)
+  const adapter = await findAdapter()
+  const available = new Set<string>(adapter?.features)
   const sets = earlierVerdict
     ? [earlierVerdict.features.filter((name) => available.has(name))]
-    : listFeatureSets(available)
+    : listFeatureSets(available, adapter !== null && describeAdapter(adapter).software)
   // An available `shader-f16` is part of the sets below. Other features are required in any case.
   const must = features.filter((name) => name !== HALF_FEATURE || !available.has(name))
   let late = false

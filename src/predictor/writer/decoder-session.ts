@@ -1,0 +1,186 @@
+/** Runs the decoder of an encoder-decoder, and keeps its caches of keys and values between runs. */
+import type { InferenceSession, Tensor } from 'onnxruntime-web'
+import { type Runtime, type Session } from '../../engine/onnx/runtime.ts'
+import { ARRAYS, countElements, isElementType } from '../../values/elements.ts'
+import { fromTensor, isFixedLength, type RawTensor } from '../tensor.ts'
+import { toReadableData } from '../../values/elements.ts'
+
+/** Files of a graph: the graph, and its weights by the path that it refers to. */
+export interface GraphFiles {
+  graph: Blob
+  externalData: { path: string; data: Blob }[]
+}
+
+/** Throws `unavailable`, because the graph is none of a decoder. */
+type Fail = (why: string) => never
+
+const IDS = 'input_ids'
+const STATES = 'encoder_hidden_states'
+const MASK = 'encoder_attention_mask'
+const BRANCH = 'use_cache_branch'
+const POSITIONS = 'cache_position'
+const LOGITS = 'logits'
+const PAST = 'past_key_values.'
+const PRESENT = 'present.'
+
+const isPast = (name: string): boolean => name.startsWith(PAST)
+const isPresent = (name: string): boolean => name.startsWith(PRESENT)
+const toPast = (present: string): string => PAST + present.slice(PRESENT.length)
+/** Returns `true` for a cache of what the encoder returned, which the first run makes for all. */
+const isOfEncoder = (name: string): boolean => name.includes('.encoder.')
+
+const KNOWN_INPUTS = [IDS, STATES, MASK, BRANCH, POSITIONS]
+
+/**
+ * Decoder with its caches. A text begins with {@link DecoderSession.begin}, and each step takes further
+ * tokens of it. A decoder without caches takes all tokens each time.
+ */
+export class DecoderSession {
+  readonly #runtime: Runtime
+  readonly #first: Session
+  readonly #next: Session
+  readonly #caches = new Map<string, Tensor>()
+  #states: Tensor | null = null
+  #mask: Tensor | null = null
+  #tokens: number[] = []
+
+  /** Opens the graphs. Rejects with `unavailable` if the runtime cannot, and as `fail` throws. */
+  static async open(
+    runtime: Runtime,
+    first: GraphFiles,
+    next: GraphFiles | null,
+    fail: Fail,
+  ): Promise<DecoderSession> {
+    const open = ({ graph, externalData }: GraphFiles): Promise<Session> =>
+      // A step is little work, and caches on a GPU would need its check: so it runs on the CPU.
+      runtime.createSession(graph, { externalData, onCpu: true, keepInHeap: isPresent })
+    const session = await open(first)
+    try {
+      const opened = new DecoderSession(runtime, session, next ? await open(next) : session)
+      opened.#check(fail)
+      return opened
+    } catch (thrown) {
+      await session.release()
+      throw thrown
+    }
+  }
+
+  private constructor(runtime: Runtime, first: Session, next: Session) {
+    this.#runtime = runtime
+    this.#first = first
+    this.#next = next
+  }
+
+  /** Begins a text from what the encoder returned: `[1, length, size]`. */
+  begin(encoded: RawTensor): void {
+    this.#clear()
+    const { Tensor: Own } = this.#runtime.ort
+    const type = typeOf(this.#first.inputs, STATES) ?? 'float32'
+    const data = type === 'float32' ? toReadableData(encoded) : encoded.data
+    this.#states = new Own(type as 'float32', data as Float32Array, encoded.shape)
+    this.#mask = this.#ofIntegers(MASK, Array<number>(encoded.shape[1] ?? 0).fill(1))
+  }
+
+  /** Resolves with the scores of the token after these, which follow those of earlier steps. */
+  async step(tokens: readonly number[]): Promise<Float32Array> {
+    const before = this.#tokens.length
+    this.#tokens.push(...tokens)
+    const isFirst = before === 0
+    const session = isFirst ? this.#first : this.#next
+    const isCached = isFirst || this.#caches.size > 0
+    const feeds = this.#toFeeds(session, isCached ? tokens : this.#tokens, isCached ? before : 0)
+    const kept = session.outputs
+      .map(({ name }) => name)
+      .filter((name) => isPresent(name) && (isFirst || !isOfEncoder(name)))
+    const results = await session.run(feeds, [LOGITS, ...kept])
+    for (const name of kept) {
+      const tensor = results[name]
+      if (tensor) this.#keep(toPast(name), tensor)
+    }
+    const logits = results[LOGITS]
+    if (!logits) throw new Error(`The decoder returned no ${LOGITS}.`)
+    const scores = toReadableData(fromTensor(logits)) as Float32Array
+    return scores.slice(scores.length - (logits.dims.at(-1) ?? 0))
+  }
+
+  /** Frees the graphs and the caches. */
+  async release(): Promise<void> {
+    this.#clear()
+    await this.#first.release()
+    if (this.#next !== this.#first) await this.#next.release()
+  }
+
+  #toFeeds(session: Session, tokens: readonly number[], before: number): Record<string, Tensor> {
+    const { Tensor: Own } = this.#runtime.ort
+    const feeds: Record<string, Tensor> = {}
+    for (const input of session.inputs) {
+      const { name } = input
+      const positions = tokens.map((_, at) => before + at)
+      const tensor =
+        name === IDS
+          ? this.#ofIntegers(IDS, tokens)
+          : name === STATES
+            ? this.#states
+            : name === MASK
+              ? this.#mask
+              : name === BRANCH
+                ? new Own('bool', [before > 0], [1])
+                : name === POSITIONS
+                  ? new Own('int64', BigInt64Array.from(positions, BigInt), [tokens.length])
+                  : (this.#caches.get(name) ?? this.#ofNothing(input))
+      if (tensor) feeds[name] = tensor
+    }
+    return feeds
+  }
+
+  /** Returns a cache before the first token. */
+  #ofNothing(input: InferenceSession.ValueMetadata): Tensor {
+    const { type, shape } = input.isTensor ? input : { type: 'float32', shape: [] }
+    const lengths = shape.map((length, axis) =>
+      isFixedLength(length) && length > 0 ? length : axis === 0 ? 1 : 0,
+    )
+    const array = isElementType(type) && type !== 'string' ? ARRAYS[type] : Float32Array
+    const data = new array(countElements(lengths))
+    return new this.#runtime.ort.Tensor(type as 'float32', data as Float32Array, lengths)
+  }
+
+  #ofIntegers(name: string, numbers: readonly number[]): Tensor {
+    const { Tensor: Own } = this.#runtime.ort
+    const shape = [1, numbers.length]
+    return typeOf(this.#first.inputs, name) === 'int32'
+      ? new Own('int32', Int32Array.from(numbers), shape)
+      : new Own('int64', BigInt64Array.from(numbers, BigInt), shape)
+  }
+
+  #keep(name: string, tensor: Tensor): void {
+    this.#caches.get(name)?.dispose()
+    this.#caches.set(name, tensor)
+  }
+
+  #clear(): void {
+    for (const tensor of this.#caches.values()) tensor.dispose()
+    this.#caches.clear()
+    this.#tokens = []
+  }
+
+  /** Checks that the graphs have the inputs and outputs of a decoder. */
+  #check(fail: Fail): void {
+    for (const { inputs, outputs } of [this.#first, this.#next]) {
+      const unknown = inputs.find(({ name }) => !KNOWN_INPUTS.includes(name) && !isPast(name))
+      if (unknown) fail(`the decoder has an input ${unknown.name}, which is not supported.`)
+      if (!inputs.some(({ name }) => name === IDS)) fail(`the decoder has no input ${IDS}.`)
+      if (!outputs.some(({ name }) => name === LOGITS)) fail(`the decoder has no output ${LOGITS}.`)
+    }
+    const made = this.#first.outputs.map(({ name }) => toPast(name))
+    const lacking = this.#next.inputs.find(({ name }) => isPast(name) && !made.includes(name))
+    if (lacking) fail(`no output of the decoder is kept for ${lacking.name}.`)
+  }
+}
+
+function typeOf(
+  values: readonly InferenceSession.ValueMetadata[],
+  wanted: string,
+): string | undefined {
+  const found = values.find(({ name }) => name === wanted)
+  return found?.isTensor ? found.type : undefined
+}
