@@ -83,7 +83,7 @@ describe('every page', () => {
   test('the first paint needs less than 100 kB of script', () => {
     const html = readFileSync(join(DEMO, 'index.html'), 'utf8')
     const scripts = Array.from(
-      html.matchAll(/(?:src|href)="\/(assets\/[^"]+\.js)"/g),
+      html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.js)"/g),
       ([, path]) => path,
     )
     expect(scripts.length).toBeGreaterThan(0)
