@@ -7,7 +7,7 @@ import {
   type UserConfig,
 } from 'vite'
 import { defineConfig } from 'vitest/config'
-import { toLlmsText, writeDocs, writePageList } from './.ci/build/docs.ts'
+import { toLlmsText, writeDocs } from './.ci/build/docs.ts'
 import {
   copyPlaygroundModels,
   describeShell,
@@ -20,6 +20,7 @@ import {
 import { writeLicenses } from './.ci/build/licenses.ts'
 import { emitPassages } from './.ci/build/passages.ts'
 import { devFolder, strictPolicy } from './.ci/build/serve.ts'
+import { writeSite } from './.ci/build/site.ts'
 import { sizeReport } from './.ci/build/size.ts'
 import { writeSource } from './.ci/build/source.ts'
 import { TEST_TAGS, testProjects } from './.ci/build/test-projects.ts'
@@ -191,7 +192,7 @@ const builder: UserConfig['builder'] = {
     init({ publicDir: DEMO, sw: 'sw.js', ...choice, dist: DIST, runtime: RUNTIME })
     copyPlaygroundModels(MODELS, join(DEMO, 'inorigin/models'))
     writeDocs(import.meta.dirname, DEMO, packageJson)
-    writePageList(import.meta.dirname, DEMO, packageJson)
+    writeSite(import.meta.dirname, join(DEMO, 'site'), packageJson)
     writeSource(import.meta.dirname, DEMO)
     const pages = readFileSync(at('docs/README.md'), 'utf8')
     writeFileSync(at('dist/llms.txt'), toLlmsText(pages, packageJson, '../docs'))

@@ -9,6 +9,9 @@ const MEDIA_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 /** Question about images whose sender has typed nothing yet. */
 const QUESTION = 'What is in this picture?'
 
+/** Key of the images that wait in this tab, which a reload does not lose. */
+const DRAFT = 'playground:draft-images'
+
 interface Parts {
   composer: Pick<Composer, 'suggest'>
   /** Resolves with `false` if no model takes images. */
@@ -32,6 +35,17 @@ export function createAttachments({ composer, admit }: Parts): Attachments {
     urls.delete(item)
     item.remove()
     list.hidden = urls.size === 0
+    keep()
+  }
+
+  /** Notes the images for a reload, as far as they fit into the storage of the tab. */
+  function keep(): void {
+    const draft = Array.from(list.querySelectorAll('img'), ({ alt, src }) => [alt, src])
+    try {
+      sessionStorage.setItem(DRAFT, JSON.stringify(draft))
+    } catch {
+      sessionStorage.removeItem(DRAFT)
+    }
   }
 
   function show(name: string, url: string): void {
@@ -44,6 +58,7 @@ export function createAttachments({ composer, admit }: Parts): Attachments {
     urls.set(item, url)
     list.append(item)
     list.hidden = false
+    keep()
   }
 
   async function add(files: readonly File[]): Promise<void> {
@@ -73,6 +88,8 @@ export function createAttachments({ composer, admit }: Parts): Attachments {
     // The same file can be chosen again after it was removed.
     input.value = ''
   })
+  const draft = JSON.parse(sessionStorage.getItem(DRAFT) ?? '[]') as [string, string][]
+  for (const [name, url] of draft) show(name, url)
   const chat = byId('scroll', HTMLElement).parentElement ?? document.body
   receiveFiles(chat, addOrTell)
 

@@ -1,5 +1,8 @@
 import { byId } from './dom.ts'
 
+/** Key of what is typed in this tab, which a reload does not lose. */
+const DRAFT = 'playground:draft'
+
 export interface Composer {
   onSend(send: (question: string) => void): void
   onStop(stop: () => void): void
@@ -20,6 +23,7 @@ export function createComposer(): Composer {
   let busy = false
 
   function fit(): void {
+    sessionStorage.setItem(DRAFT, input.value)
     send.disabled = input.value.trim() === ''
     input.style.height = 'auto'
     input.style.height = `${input.scrollHeight}px`
@@ -35,6 +39,8 @@ export function createComposer(): Composer {
   document.addEventListener('keydown', ({ key, defaultPrevented }) => {
     if (key === 'Escape' && busy && !defaultPrevented) stop.click()
   })
+  // What was typed before the scripts arrived is newer.
+  input.value ||= sessionStorage.getItem(DRAFT) ?? ''
   fit()
 
   function focus(): void {

@@ -6,7 +6,7 @@ const MODEL = '@inorigin/embed'
 /** Place in the documentation. */
 export interface Source {
   title: string
-  /** Path of the Markdown page beside this one. */
+  /** Path of the page of the documentation beside this one. */
   path: string
 }
 
@@ -38,7 +38,7 @@ async function load(): Promise<Indexed[]> {
   const passages = (await response.json()) as IndexedPassage[]
   return passages.map(({ title, path, vector, scale }) => ({
     title,
-    path,
+    path: `site/${path.replace(/\.md$/, '.html')}`,
     scale,
     bytes: Int8Array.from(atob(vector), (character) => character.charCodeAt(0)),
   }))

@@ -5,7 +5,7 @@ import { wordsOf } from './notice.ts'
 const WITHOUT_GPU = 'or add ?device=wasm to the address of this page.'
 
 const WORDS: Partial<Record<ErrorCode, (name: string) => string>> = {
-  hub_unreachable: (name) => `The hub that has ${name} cannot be reached now. Try again later.`,
+  hub_unreachable: (name) => `The hub of ${name} cannot be reached now. Try again later.`,
   hub_not_found: (name) => `The hub has no model under the name of ${name}.`,
   hub_refused: (name) => `The hub does not give ${name} to this page, or has no such model.`,
   hub_unfit: (name) => `The files of ${name} on the hub are not exported for browsers.`,

@@ -28,9 +28,9 @@ if (!/^\/(?:.*\/)?$/.test(values.base)) {
 }
 
 const out = resolve(values.out)
-// The build of the playground leaves a list of the pages there.
-const isOurs = (name: string) => name === 'index.html' || existsSync(join(out, 'llms.txt'))
-if (existsSync(out) && !readdirSync(out).every(isOurs)) {
+// The build of the playground leaves its own pages there.
+const isOurs = ['llms.txt', 'search.json'].some((name) => existsSync(join(out, name)))
+if (existsSync(out) && readdirSync(out).length > 0 && !isOurs) {
   throw new Error(`${out} is no site of an earlier build. Name another folder, or delete it.`)
 }
 

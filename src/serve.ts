@@ -58,8 +58,9 @@ export interface ServeOptions {
   model?: Tag
   /**
    * `true` to isolate the pages of the scope, so that WASM uses threads. The service worker then
-   * adds headers to navigations, and `serve()` reloads the page once on the first visit. Pass the
-   * same value on every page of the scope. Default: `false`.
+   * adds headers to navigations, and `serve()` reloads the page once on the first visit, unless the user
+   * has begun to use it: the next navigation isolates it then. Pass the same value on every page of the
+   * scope. Default: `false`.
    */
   isolate?: boolean
   /**
@@ -148,6 +149,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   options.signal?.throwIfAborted()
   options.signal?.addEventListener('abort', () => closing.abort(options.signal?.reason))
 
+  const used = watchForUse()
   const hosting = new Hosting(setup)
   const wasUncontrolled = !navigator.serviceWorker?.controller
   const control = await takeControlIfPossible(script, closing.signal, {
@@ -160,7 +162,7 @@ export async function serve(options: ServeOptions = {}): Promise<Server> {
   performance.mark('inorigin:controlled')
   if (control && wasUncontrolled) warnOfEarlyRequests(script.scope)
   if (control?.isShared && options.isolate && wasUncontrolled)
-    await reloadToIsolate(control.registration)
+    await reloadToIsolate(control.registration, used)
   closing.signal.throwIfAborted()
   if (control && options.isolate) keepAwake(control, closing.signal)
   closing.signal.addEventListener('abort', () => hosting.close())
@@ -360,16 +362,37 @@ class Hosting {
 
 const RELOAD_TIMEOUT_MS = 10_000
 
-/** Reloads a page that the worker did not see, to isolate it. The user may cancel that. */
-async function reloadToIsolate({ active, scope }: ServiceWorkerRegistration): Promise<void> {
+/** Events by which a user begins to use a page. */
+const ACTIONS = ['keydown', 'pointerdown', 'beforeinput', 'drop'] as const
+
+/** Returns a signal that aborts when the user begins to use the page. */
+function watchForUse(): AbortSignal {
+  const used = new AbortController()
+  const { signal } = used
+  for (const action of ACTIONS)
+    addEventListener(action, () => used.abort(), { capture: true, signal })
+  return signal
+}
+
+/**
+ * Reloads a page that the worker did not see, to isolate it, unless the user has begun to use it, also
+ * while the new page is on its way. The next navigation isolates it then.
+ */
+async function reloadToIsolate(
+  { active, scope }: ServiceWorkerRegistration,
+  used: AbortSignal,
+): Promise<void> {
   // A frame is isolated only together with its parent, or when it is next loaded.
   if (crossOriginIsolated || window.top !== window || !active) return
   const status = await getWorkerStatus(active)
-  if (!status?.isolates || wasReloaded(scope)) return
+  if (!status?.isolates || wasReloaded(scope) || used.aborted) return
   sessionStorage.setItem(markOf(scope), 'true')
   location.reload()
-  // A `beforeunload` listener of the app may let the user cancel it.
-  await new Promise((resolve) => setTimeout(resolve, RELOAD_TIMEOUT_MS))
+  await new Promise<void>((resolve) => {
+    used.addEventListener('abort', () => resolve(stop()))
+    // A `beforeunload` listener of the app may let the user cancel it.
+    setTimeout(resolve, RELOAD_TIMEOUT_MS)
+  })
 }
 
 /** Keeps the worker running in Firefox, which stops an idle one, and with it running downloads. */

@@ -1,5 +1,5 @@
 /** Writes the documentation for readers that are programs: https://llmstxt.org. */
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 export interface Subject {
@@ -21,20 +21,4 @@ export function writeDocs(root: string, site: string, subject: Subject): void {
   // Pages of docs/ link to these.
   const others = readdirSync(root).filter((name) => name.endsWith('.md'))
   for (const name of others) cpSync(join(root, name), join(site, name))
-}
-
-/**
- * Writes a list of the Markdown pages to `site/`, which the playground links to. `npm run docs:site`
- * replaces it by the site.
- */
-export function writePageList(root: string, site: string, { name }: Subject): void {
-  const list = readFileSync(join(root, 'docs/README.md'), 'utf8')
-  const rows = Array.from(
-    list.matchAll(/^- \[(.*?)\]\((.*?)\)/gm),
-    ([, text, path]) => `<li><a href="../docs/${path}">${text}</a></li>`,
-  )
-  const head = `<!doctype html>\n<meta charset="utf-8">\n<title>${name}: documentation</title>`
-  mkdirSync(join(site, 'site'), { recursive: true })
-  const page = `${head}\n<h1>Documentation</h1>\n<ul>\n${rows.join('\n')}\n</ul>\n`
-  writeFileSync(join(site, 'site/index.html'), page)
 }

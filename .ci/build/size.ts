@@ -5,7 +5,7 @@ import { parseSync } from 'vite'
 
 /** What must stay small: kilobytes (1,000 bytes) after gzip, of a script and all that it imports at once. */
 export const BUDGETS = [
-  { name: 'service worker', file: 'sw.js', limit: 37 },
+  { name: 'service worker', file: 'sw.js', limit: 38 },
   { name: 'page client', file: 'index.js', limit: 17 },
   { name: 'model store', file: 'store.js', limit: 3 },
   { name: 'React hooks', file: 'react.js', limit: 4 },

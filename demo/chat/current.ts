@@ -1,5 +1,4 @@
 /** The conversation on the page, and the answer that arrives in it. */
-import type { Attachments } from '../attachments.ts'
 import type { Composer } from '../composer.ts'
 import type { HistoryStore } from '../history/store.ts'
 import type { ConversationView } from './conversation.ts'
@@ -30,11 +29,10 @@ interface Parts {
   keeper: Keeper
   history: HistoryStore
   composer: Composer
-  attachments: Attachments
 }
 
 /** Creates an empty conversation. */
-export function createCurrent({ view, keeper, history, composer, attachments }: Parts): Current {
+export function createCurrent({ view, keeper, history, composer }: Parts): Current {
   let conversation = createConversation()
   let running: AbortController | undefined
   /** `true` if another tab has changed the conversation while an answer arrived here. */
@@ -52,7 +50,6 @@ export function createCurrent({ view, keeper, history, composer, attachments }: 
     running?.abort()
     conversation = next
     keeper.remember(next.turns.length > 0 ? next.id : undefined)
-    attachments.take()
     render()
     setRunning(undefined)
     view.scrollToEnd()

@@ -103,8 +103,9 @@ function questionParts(turn: Turn, act: TurnActions, branches: BranchSwitch): HT
   })
   edit.ariaLabel = 'Edit the question'
   row.append(branches.element, edit)
-  const pictures = turn.images.length > 0 ? [gallery(turn.images)] : []
-  return [element('h2', 'hidden', 'You asked:'), question, ...pictures, row]
+  const bubble = turn.images.length > 0 ? element('div', 'pictured') : question
+  if (bubble !== question) bubble.append(gallery(turn.images), question)
+  return [element('h2', 'hidden', 'You asked:'), bubble, row]
 }
 
 /** Returns the line that says why the guide answered, with links to pages of the documentation. */

@@ -17,6 +17,10 @@ let opened: HTMLDialogElement | undefined
 /** Opens the dialog, which keeps its columns until the page is closed. */
 export async function openCompare(starting: Promise<Server>): Promise<void> {
   opened ??= await createDialog(await starting)
+  const prompt = opened.querySelector('textarea')
+  // The last question of the conversation is what one wants to compare.
+  if (prompt?.value === '')
+    prompt.value = [...document.querySelectorAll('.question')].at(-1)?.textContent ?? ''
   if (!opened.open) showModal(opened)
 }
 

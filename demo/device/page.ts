@@ -80,7 +80,7 @@ function processorRows(explanation: Explanation | undefined): Row[] {
     : '1, because the page is not cross-origin isolated'
   return [
     ['Logical processors', String(cores ?? navigator.hardwareConcurrency)],
-    ['Threads of WASM', threads],
+    ['WASM threads', threads],
     ['SIMD of WASM', wasm?.simd ? 'yes' : 'no'],
     ['Cross-origin isolated', crossOriginIsolated ? 'yes' : 'no'],
     ['Memory', memory ? `${bytes(memory)} or more, as the browser reports it` : 'not reported'],

@@ -103,7 +103,7 @@ function rowsOf(tag: Tag, { state, stored, listed }: EntryFacts): [name: string,
   ]
   const isPart = stored?.status === 'partial' && !stored.outdated
   if (stored) rows.push(['Stored', isPart ? partOf(stored) : bytes(stored.bytes)])
-  if (stored) rows.push(['Freed by deleting', bytes(stored.ownBytes)])
+  if (stored) rows.push(['Deleting frees', bytes(stored.ownBytes)])
   if (listed?.max_input_tokens) {
     rows.push(['Context', `${listed.max_input_tokens.toLocaleString('en')} tokens`])
   }

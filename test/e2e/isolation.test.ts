@@ -6,6 +6,7 @@ import type { Page } from 'playwright'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Server, ServeOptions } from '../../src/index.ts'
 import { makePatient } from '../support/browser.ts'
+import { createDeferred } from '../support/deferred.ts'
 import { APP, appPage, reportingWorker } from '../support/isolation.ts'
 import { askGuide } from '../support/requests.ts'
 import { openSite, type Site, type SiteOptions } from '../support/site.ts'
@@ -55,6 +56,30 @@ test(
     expect(loads()).toBe(3)
   },
 )
+
+test('a page in use is not reloaded, also if its reload is under way', EVERYDAY, async () => {
+  for (const isUnderWay of [false, true]) {
+    let isReleased = false
+    await openApp({ slow: { '/sw.js': () => isReleased } })
+    const page = await site.open(APP)
+    await expect.poll(() => site.requests).toContain('GET /sw.js')
+    const outage = createDeferred()
+    if (isUnderWay) site.answerAll(outage.promise)
+    else await page.keyboard.press('a')
+    isReleased = true
+    if (isUnderWay) {
+      await expect.poll(loads).toBe(2)
+      await page.keyboard.press('a')
+      outage.resolve()
+      site.answerAll(null)
+    }
+    expect(await isIsolated(page)).toBe(false)
+    expect(loads()).toBe(isUnderWay ? 2 : 1)
+    await page.reload()
+    expect(await isIsolated(page)).toBe(true)
+    await site.close()
+  }
+})
 
 /** Returns the stored number of WASM threads that was fastest, or `undefined`. */
 async function readFastestThreads(): Promise<number | undefined> {

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { makePatient } from '../support/browser.ts'
 import {
+  give,
   bodiesOf,
   expectAnswers,
   openTab,
@@ -90,7 +91,7 @@ describe('with answers by a script', () => {
     await expectAnswers(page, 'Half an')
     const problem = page.getByRole('alert')
     expect(await problem.locator('p').innerText()).toBe(
-      'The hub that has the model cannot be reached now. Try again later.',
+      'The hub of the model cannot be reached now. Try again later.',
     )
     await problem.getByRole('button', { name: 'Ask again' }).click()
     await expectAnswers(page, 'Answer 2.')
@@ -326,19 +327,36 @@ describe('the inspector', () => {
 describe('while the page or the model is not ready', () => {
   const open = usePlayground()
 
-  test('answers a question that was asked before the first visit was reloaded', SLOW, async () => {
+  test('a first visit in use is not reloaded, answers, and keeps what is typed', SLOW, async () => {
     let isReleased = false
     const site = await openSite({ slow: { '/playground-sw.js': () => isReleased } })
     const page = makePatient(await site.open('/'))
     try {
       await send(page, 'Who are you?')
       await page.locator('.turn .wait').waitFor()
-      expect(await page.evaluate(() => crossOriginIsolated)).toBe(false)
+      await page.getByLabel('Your question').fill('What is ')
+      await page.getByRole('button', { name: 'Models', exact: true }).click()
+      await page.evaluate(() => Object.assign(window, { isSame: true }))
       isReleased = true
-      await page.waitForFunction(() => crossOriginIsolated)
       await page.locator('.turn .meta', { hasText: 'first token after' }).waitFor()
       expect(await page.locator('.question').allInnerTexts()).toEqual(['Who are you?'])
-      expect(await page.locator('.answer').innerText()).not.toBe('')
+      const typed = () => page.getByLabel('Your question').inputValue()
+      expect(await typed()).toBe('What is ')
+      expect(await page.locator('dialog.page').isVisible()).toBe(true)
+      expect(await page.evaluate(() => [crossOriginIsolated, 'isSame' in window])).toEqual([
+        false,
+        true,
+      ])
+      await page.keyboard.press('Escape')
+      await give(page.locator('main'), 'drop', 'test/models/vision/clear.png', 'image/png')
+      const image = page.locator('#images img')
+      await image.waitFor()
+      const source = await image.getAttribute('src')
+      // The user's own reload isolates the page.
+      await page.reload()
+      await page.waitForFunction(() => crossOriginIsolated)
+      expect(await image.getAttribute('src')).toBe(source)
+      expect(await typed()).toBe('What is ')
     } finally {
       await site.close()
     }

@@ -33,7 +33,9 @@ test(
       // It does not know inorigin, but the guide does.
       await ask(page, 'Why does the Anthropic SDK not want /v1 at the end?')
       expect(await answer()).toContain('/v1')
-      expect(await page.locator('.sources a').first().getAttribute('href')).toBe('docs/sdks.md')
+      expect(await page.locator('.sources a').first().getAttribute('href')).toBe(
+        'site/docs/sdks.html',
+      )
       expect(await page.locator('#model').inputValue()).toBe('@huggingfacetb/smollm2-135m')
       await expect.poll(() => page.evaluate(isKept)).toBe(true)
       await page.context().setOffline(true)

@@ -144,7 +144,7 @@ describe('the page of models', () => {
     const card = cardOf(page, 'Mine')
     expect(await card.innerText()).toContain('not looked up yet')
     await card.getByText('Look up its size and fit').click()
-    await card.getByText('The hub that has @me/guide cannot be reached now.').waitFor()
+    await card.getByText('The hub of @me/guide cannot be reached now.').waitFor()
     refusing.refuseWith = 0
     await card.locator('summary').click()
     await card.locator('summary').click()
@@ -370,7 +370,7 @@ describe('downloads', () => {
     const entries = [{ tag: '@me/guide', huggingface: 'me/guide', host: refusing.url }]
     const { page, ask, answer } = await open({ entries })
     await page.locator('#model').selectOption('@me/guide')
-    const words = 'The hub that has guide cannot be reached now. Try again later.'
+    const words = 'The hub of guide cannot be reached now. Try again later.'
     await strip(page).getByText(words).waitFor()
     await ask('Hello')
     expect(await page.getByText('cannot be reached').count()).toBe(1)
@@ -392,7 +392,7 @@ test('the page of the device has the adapter, threads, storage, host, loaded mod
   await openDevice(page)
   expect(await factOf(page, 'Adapter').innerText()).toMatch(/swiftshader/)
   expect(await factOf(page, 'Kind').innerText()).toBe('software on the processor')
-  expect(await factOf(page, 'Threads of WASM').innerText()).toMatch(/^\d+ of \d+ logical/)
+  expect(await factOf(page, 'WASM threads').innerText()).toMatch(/^\d+ of \d+ logical/)
   expect(await factOf(page, 'Models').innerText()).toBe('6.5 MB')
   expect(await factOf(page, 'Hosting tab').innerText()).toBe('this tab')
   await page.getByText(/^Limits of the adapter: \d+$/).click()

@@ -83,7 +83,7 @@ describe('every page', () => {
   test('the first paint needs less than 100 kB of script', () => {
     const html = readFileSync(join(DEMO, 'index.html'), 'utf8')
     const scripts = Array.from(
-      html.matchAll(/(?:src|href)="\/(assets\/[^"]+\.js)"/g),
+      html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.js)"/g),
       ([, path]) => path,
     )
     expect(scripts.length).toBeGreaterThan(0)
@@ -211,12 +211,12 @@ describe('the frame', SLOW, () => {
     await page.getByRole('button', { name: 'What is inorigin?' }).tap()
     await page.locator('.meta').waitFor()
     expect(await overflowOf(page)).toBe(0)
-    const opener = page.getByRole('button', { name: 'Wire, predictors and settings' })
+    const opener = page.getByRole('button', { name: 'Requests, predictors and settings' })
     await opener.tap()
     expect(await page.locator('#events').isVisible()).toBe(true)
-    const wire = page.getByRole('tab', { name: 'Wire' })
+    const wire = page.getByRole('tab', { name: 'Requests' })
     expect(await wire.evaluate((tab) => tab.matches(':focus'))).toBe(true)
-    for (const tab of ['Predictors', 'Settings', 'Wire']) {
+    for (const tab of ['Predictors', 'Settings', 'Requests']) {
       await page.getByRole('tab', { name: tab }).tap()
       expect(await overflowOf(page)).toBe(0)
     }

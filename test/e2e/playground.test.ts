@@ -121,7 +121,7 @@ describe('with the embedded models', () => {
     await page.getByText(/^One, \d+ %/).waitFor()
     expect(await page.locator('.scores .best').innerText()).toMatch(/^1\b/)
     expect(faults).toEqual([])
-    await openTab(page, 'Wire')
+    await openTab(page, 'Requests')
   })
 
   test('writes, tries and calls a tool of the user, and answers', EVERYDAY, async () => {

@@ -55,7 +55,7 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
     name: 'inspector',
     async reach(page) {
       await askGuide(page)
-      await openTab(page, 'Wire')
+      await openTab(page, 'Requests')
       await page.locator('summary', { hasText: 'Time line' }).click()
       await page.locator('summary', { hasText: 'Headers and usage' }).click()
       await page.locator('summary', { hasText: 'The same request as' }).click()

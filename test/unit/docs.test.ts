@@ -1,9 +1,10 @@
 /** The documentation: its links, its list of pages, and the facts in it that the code knows. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { toLlmsText, writeDocs, writePageList } from '../../.ci/build/docs.ts'
+import { toLlmsText, writeDocs } from '../../.ci/build/docs.ts'
+import { writeSite } from '../../.ci/build/site.ts'
 import { writeSource } from '../../.ci/build/source.ts'
 import hub from '../../demo/models/hub.json' with { type: 'json' }
 import packageJson from '../../package.json' with { type: 'json' }
@@ -174,12 +175,31 @@ describe('a site', () => {
     expect(findBroken([join(site, 'llms.txt'), ...inDocs(site)])).toEqual([])
   })
 
-  test('has a list of pages at site/', () => {
-    writePageList(ROOT, site, packageJson)
-    const page = join(site, 'site/index.html')
-    const targets = Array.from(read(page).matchAll(/href="(.*?)"/g), ([, target = '']) => target)
-    expect(targets.length).toBeGreaterThan(25)
-    expect(targets.filter((target) => isBroken(page, target))).toEqual([])
+  test('has pages with navigation, headings and a search at site/, whose links work', () => {
+    const folder = join(site, 'site')
+    writeSite(ROOT, folder, packageJson)
+    const pages = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.html'),
+    )
+    expect(pages.length).toBeGreaterThan(40)
+    const hasTarget = (page: string, target: string): boolean => {
+      const [path = '', anchor = ''] = target.split('#')
+      const file = path === '' ? join(folder, page) : resolve(folder, dirname(page), path)
+      const isThere = existsSync(file)
+      return isThere && (anchor === '' || read(file).includes(`id="${decodeURIComponent(anchor)}"`))
+    }
+    const dead = pages.flatMap((page) =>
+      Array.from(read(folder, page).matchAll(/href="([^":]*)"/g), ([, target = '']) => target)
+        .filter((target) => /\.html|^#|\.css/.test(target) && !hasTarget(page, target))
+        .map((target) => `${page}: ${target}`),
+    )
+    expect(dead).toEqual([])
+    const start = read(folder, 'docs/start.html')
+    expect(start).toContain('<a href="../docs/start.html" aria-current="page">Start</a>')
+    expect(start).toContain('<h2 id="before-the-first-release">')
+    const sought = JSON.parse(read(folder, 'search.json')) as { href: string; title: string }[]
+    expect(sought.filter(({ href }) => !hasTarget('index.html', href))).toEqual([])
+    expect(sought.map(({ title }) => title)).toContain('Start: Before the first release')
   })
 
   test('has the modules of the playground as text at source/', () => {

@@ -45,7 +45,7 @@ test.each([
 test('a known trouble is told in short, another one with its message', () => {
   const down = Object.assign(new Error('long words'), { code: 'hub_unreachable' })
   expect(troubleWith('the model', down)).toBe(
-    'The hub that has the model cannot be reached now. Try again later.',
+    'The hub of the model cannot be reached now. Try again later.',
   )
   expect(troubleWith('the model', new Error('Why not.'))).toBe(
     'The model could not be loaded. Why not.',
