@@ -72,8 +72,7 @@ export class Transcriber {
     let text = ''
     for (let at = 0; at < heard.frames;) {
       await pause()
-      const cut = cutFrames(heard, at, mel.frames)
-      const { encoded } = at === 0 ? first : await this.#encode(cut)
+      const { encoded } = at === 0 ? first : await this.#encode(cutFrames(heard, at, mel.frames))
       const tokens = await this.#write(encoded, prompt, isTimed, pause)
       const found = this.#divide(tokens, at, Math.min(mel.frames, heard.frames - at), isTimed, mel)
       text += found.chunks.map((chunk) => chunk.text).join('')
