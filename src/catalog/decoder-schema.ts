@@ -41,6 +41,8 @@ const speechSchema = v.strictObject({
   ),
   /** Token that says that there are no timestamps. Those of the timestamps follow it, 20 ms each. */
   noTimestamps: tokenSchema,
+  /** Maximum number of tokens of a window, with those that say what to write. Default: any. */
+  positions: values.optionalCount,
   /** Greatest number of the first timestamp of a window. Default: any. */
   maxInitialTimestamp: v.optional(tokenSchema),
 })

@@ -146,7 +146,7 @@ export function bindSignature(
     failAt(`outputs.${decoder.output}`)('there is no such output for the text of the decoder.')
   const outputs = signature.outputs.map((parameter): BoundOutput => {
     const fail = failAt(`outputs.${parameter.name}`)
-    const isWritten = decoder?.speech ? true : parameter.name === decoder?.output
+    const isWritten = decoder?.speech !== undefined || parameter.name === decoder?.output
     if (isWritten) return bindText(parameter, model, fail)
     const binding = bindingOf(parameter.name)
     const { type } = findTensor(model.outputs, binding, parameter.type, fail)

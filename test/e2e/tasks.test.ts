@@ -137,7 +137,8 @@ const SPEECH = { end: 70, english: 6, german: 40, transcribe: 8, translate: 9, n
 
 /** Writes a folder of a model of speech, which hears a second at once, and adds it. */
 function putSpeech(name: string): void {
-  const config = { architectures: ['WhisperForConditionalGeneration'], is_encoder_decoder: true }
+  const architectures = ['WhisperForConditionalGeneration']
+  const config = { architectures, is_encoder_decoder: true, max_target_positions: 12 }
   const generation = {
     decoder_start_token_id: START,
     eos_token_id: SPEECH.end,

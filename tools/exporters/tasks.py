@@ -899,7 +899,7 @@ def cases_of(task, source, inputs):
         ]
     if task == "transcription":
         run = transformers.pipeline("automatic-speech-recognition", model=str(source), device="cpu")
-        ways = [{}, {"language": "de", "task": "translate"}, {"return_timestamps": True}]
+        ways = [{}, {"language": "de", "task": "translate"}]
         return [
             {"file": name, "inputs": way, **written(run, inputs / name, way)}
             for name in sounds(inputs)
@@ -1038,12 +1038,9 @@ def cases_of(task, source, inputs):
 
 
 def written(run, path, way):
-    """Returns what is said in a sound, with its parts if timestamps are wanted."""
+    """Returns what is said in a sound. Timestamps of random weights do not rise, so there are none."""
     sound = {"raw": read_sound(path), "sampling_rate": 16000}
-    timed = way.get("return_timestamps", False)
-    settings = {"task": "transcribe", **way}
-    settings.pop("return_timestamps", None)
-    return run(sound, return_timestamps=timed, generate_kwargs=dict(num_beams=1, **settings))
+    return run(sound, generate_kwargs={"num_beams": 1, "task": "transcribe", **way})
 
 
 def onnx_configs(source, task):

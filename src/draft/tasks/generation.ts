@@ -40,7 +40,7 @@ export function readGeneration(files: TaskFiles): Generation | null {
     ...rules,
   }
   const notes = noteUnread(stated)
-  const speech = readSpeech(stated)
+  const speech = readSpeech(stated, config)
   if (speech) return { layout: { ...base, speech }, inputs: speechInputs(speech), notes }
   const { tasks, inputs: taskInputs } = readTasks(config)
   const { languages, inputs: languageInputs } = readLanguages(files, rules.firstToken)
@@ -164,7 +164,7 @@ function readLanguages(
 type Speech = NonNullable<TextDecoderLayout['speech']>
 
 /** Returns the tokens of a model of speech; `null` if the model is none. */
-function readSpeech(stated: Config): Speech | null {
+function readSpeech(stated: Config, config: Config): Speech | null {
   const noTimestamps = stated['no_timestamps_token_id']
   if (!isToken(noTimestamps)) return null
   const languages = Object.entries(readTokens(stated['lang_to_id'])).map(
@@ -172,11 +172,13 @@ function readSpeech(stated: Config): Speech | null {
   )
   const { transcribe, translate } = readTokens(stated['task_to_id'])
   const maxInitial = stated['max_initial_timestamp_index']
+  const positions = positive(config['max_target_positions'])
   return {
     ...(languages.length > 0 && { languages: Object.fromEntries(languages) }),
     ...(transcribe !== undefined &&
       translate !== undefined && { tasks: { transcribe, translate } }),
     noTimestamps,
+    ...(positions && { positions }),
     ...(isToken(maxInitial) && { maxInitialTimestamp: maxInitial }),
   }
 }

@@ -70,15 +70,15 @@ export class Transcriber {
     const prompt = this.#promptOf(checked, language, isTimed)
     const chunks: Chunk[] = []
     let text = ''
-    for (let at = 0; at < heard.frames;) {
+    const frames = Math.ceil(samples.length / mel.hop)
+    for (let at = 0; at < frames;) {
       await pause()
-      const cut = cutFrames(heard, at, mel.frames)
-      const { encoded } = at === 0 ? first : await this.#encode(cut)
+      const { encoded } = at === 0 ? first : await this.#encode(cutFrames(heard, at, mel.frames))
       const tokens = await this.#write(encoded, prompt, isTimed, pause)
-      const found = this.#divide(tokens, at, Math.min(mel.frames, heard.frames - at), isTimed, mel)
+      const found = this.#divide(tokens, at, Math.min(mel.frames, frames - at), isTimed, mel)
       text += found.chunks.map((chunk) => chunk.text).join('')
       chunks.push(...found.chunks)
-      at = isShort ? heard.frames : found.next
+      at = isTimed ? found.next : frames
     }
     const wantsChunks = readValue(checked, 'return_timestamps') === 1
     const outputs: Transcript = { text, chunks: wantsChunks ? chunks : [], language }
@@ -147,12 +147,12 @@ export class Transcriber {
     const [endOfText = Infinity] = end
     const first = (speech?.noTimestamps ?? Infinity) + 1
     const times = { first, end: endOfText, maxInitial: speech?.maxInitialTimestamp }
-    // The maximum counts all tokens but the first of those that say what to write.
-    const left = maxTokens === undefined ? {} : { maxTokens: maxTokens + 1 - prompt.length }
+    const room = (speech?.positions ?? Infinity) - prompt.length
+    const most = Math.min(maxTokens ?? Infinity, room)
     const tokens = await writeTokens(this.#session, encoded, {
       start: prompt,
       end,
-      rules: { ...layout, ...left },
+      rules: { ...layout, ...(most < Infinity && { maxTokens: most }) },
       ...(isTimed && { adjust: (scores, own) => applyTimestampRules(scores, own, times) }),
       pause,
     })

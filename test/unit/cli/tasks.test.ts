@@ -509,7 +509,7 @@ describe('An encoder-decoder', () => {
       nodes: [{ type: 'Identity', inputs: ['input_features'], outputs: ['last_hidden_state'] }],
     }
     const { entry, binding, printed } = await addFolder({
-      ...encoder(config),
+      ...encoder({ ...config, max_target_positions: 448 }),
       ...generation({
         max_length: 40,
         no_timestamps_token_id: 80,
@@ -530,6 +530,7 @@ describe('An encoder-decoder', () => {
       languages: { en: 6 },
       tasks: { transcribe: 8, translate: 9 },
       noTimestamps: 80,
+      positions: 448,
       maxInitialTimestamp: 50,
     })
     expect(binding('audio')).toEqual({
