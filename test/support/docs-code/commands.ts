@@ -73,8 +73,10 @@ const CHECKS: Readonly<Record<string, (page: string, args: readonly string[]) =>
   },
   inorigin: (_page, args) => checkInorigin(args),
   curl: (_page, args) => checkCurl(args),
-  node: (_page, [script = '', target = '']) => {
-    for (const path of [script, target]) {
+  node: (_page, [script = '', ...args]) => {
+    // The command as a clone builds it.
+    if (script === 'dist/cli.js') return checkInorigin(args)
+    for (const path of [script, args[0] ?? '']) {
       if (!existsSync(join(ROOT, path))) throw new Error(`There is no file ${path}.`)
     }
   },
