@@ -50,13 +50,13 @@ export interface TokenSegment {
 
 /**
  * Returns the segments of a window of `length` timestamps, and the timestamp at which the next window
- * begins: after the last whole segment, or after the window if speech ends in it.
+ * begins: that of the last whole segment's end, or `null` for the end of the window if speech ends in it.
  */
 export function divideSegments(
   tokens: readonly number[],
   length: number,
   { first }: Pick<TimestampTokens, 'first'>,
-): { segments: TokenSegment[]; next: number } {
+): { segments: TokenSegment[]; next: number | null } {
   const isTimestamp = (at: number): boolean => (tokens[at] ?? 0) >= first
   const timeAt = (at: number): number => (tokens[at] ?? first) - first
   const ends = tokens.flatMap((_, at) =>
@@ -67,12 +67,12 @@ export function divideSegments(
   if (ends.length === 0) {
     const latest = tokens.findLast((token) => token >= first)
     const end = latest === undefined || latest === first ? length : latest - first
-    return { segments: [{ start: 0, end, tokens }], next: length }
+    return { segments: [{ start: 0, end, tokens }], next: null }
   }
   if (isEnded) ends.push(tokens.length)
   const segments = ends.map((end, index): TokenSegment => {
     const from = ends[index - 1] ?? 0
     return { start: timeAt(from), end: timeAt(end - 1), tokens: tokens.slice(from, end) }
   })
-  return { segments, next: isEnded ? length : timeAt((ends.at(-1) ?? 1) - 1) }
+  return { segments, next: isEnded ? null : timeAt((ends.at(-1) ?? 1) - 1) }
 }

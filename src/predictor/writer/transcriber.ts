@@ -70,7 +70,7 @@ export class Transcriber {
     const prompt = this.#promptOf(checked, language, isTimed)
     const chunks: Chunk[] = []
     let text = ''
-    const frames = Math.ceil(samples.length / mel.hop)
+    const frames = Math.max(1, Math.floor(samples.length / mel.hop))
     for (let at = 0; at < frames;) {
       await pause()
       const { encoded } = at === 0 ? first : await this.#encode(cutFrames(heard, at, mel.frames))
@@ -168,7 +168,7 @@ export class Transcriber {
     const first = (layout.speech?.noTimestamps ?? Infinity) + 1
     const { segments, next } = isTimed
       ? divideSegments(tokens, Math.floor(count / framesPerTime), { first })
-      : { segments: [{ start: 0, end: count / framesPerTime, tokens }], next: 0 }
+      : { segments: [{ start: 0, end: count / framesPerTime, tokens }], next: null }
     const toSeconds = (time: number): number =>
       Math.round((at * frameSeconds + time * TIMESTAMP_SECONDS) * 100) / 100
     const chunks = segments.map((segment): Chunk => {
@@ -177,7 +177,7 @@ export class Transcriber {
       return { text, timestamp: [toSeconds(segment.start), toSeconds(segment.end)] }
     })
     // A window without progress would be heard again and again.
-    const step = Math.round(next * framesPerTime)
+    const step = Math.round((next ?? 0) * framesPerTime)
     return { chunks, next: at + (step > 0 ? step : count) }
   }
 

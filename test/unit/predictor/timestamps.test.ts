@@ -46,7 +46,7 @@ test('A single timestamp at the end says that nothing follows it', () => {
       { start: 0, end: 2, tokens: [7, 1, 9] },
       { start: 2, end: 3, tokens: [9, 3, 10] },
     ],
-    next: 50,
+    next: null,
   })
 })
 
@@ -54,6 +54,6 @@ test('Text without pairs is one segment', () => {
   expect(divideSegments([7, 1, 2], 50, TOKENS).segments).toMatchObject([{ start: 0, end: 50 }])
   expect(divideSegments([7, 1, 2, 9], 50, TOKENS)).toMatchObject({
     segments: [{ start: 0, end: 2 }],
-    next: 50,
+    next: null,
   })
 })
