@@ -584,7 +584,8 @@ def whisper(folder):
         is_multilingual=True,
         max_initial_timestamp_index=50,
         begin_suppress_tokens=[20, end],
-        suppress_tokens=[1, 2, start, silent],
+        # A trained model writes no timestamps without being asked for them.
+        suppress_tokens=[1, 2, start, silent, *range(silent + 1, silent + 1 + len(times))],
         max_length=40,
         return_timestamps=False,
         # Otherwise transformers makes these settings anew, without those of Whisper.

@@ -148,7 +148,8 @@ export class Transcriber {
     const first = (speech?.noTimestamps ?? Infinity) + 1
     const times = { first, end: endOfText, maxInitial: speech?.maxInitialTimestamp }
     const room = (speech?.positions ?? Infinity) - prompt.length
-    const most = Math.min(maxTokens ?? Infinity, room)
+    // The maximum of a model counts the tokens before the text, of which the configuration knows the first.
+    const most = Math.min((maxTokens ?? Infinity) - prompt.length + layout.start.length, room)
     const tokens = await writeTokens(this.#session, encoded, {
       start: prompt,
       end,
