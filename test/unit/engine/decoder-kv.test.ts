@@ -346,8 +346,15 @@ describe('the limit of a chunk', () => {
     expect(createChunkLimit(last, kvPool, { heads: 32 }).maxTokens).toBe(256)
   })
 
-  test('does not depend on scores on a GPU', () => {
-    const { maxTokensFor } = createChunkLimit(graph([]), kvPool, { gpu, heads: 32 })
-    expect(maxTokensFor(rowOf(32_000))).toBe(256)
+  test('keeps the scores within a buffer on a GPU', () => {
+    const limits = { maxBufferSize: 2 ** 32, maxStorageBufferBindingSize: 2 ** 30 }
+    const device = { limits } as unknown as GPUDevice
+    const { maxTokens, maxTokensFor } = createChunkLimit(graph([]), kvPool, {
+      gpu: device,
+      heads: 32,
+    })
+    expect(maxTokens).toBe(2_048)
+    expect(maxTokensFor(rowOf(0))).toBe(2_048)
+    expect(maxTokensFor(rowOf(30_000))).toBe(256)
   })
 })
