@@ -6,9 +6,13 @@
 import { getDeviceMemoryBytes } from '../../device/capabilities.ts'
 import { loadingCancelled } from '../failure.ts'
 import {
+  attribute,
   constantField,
+  ELEMENT,
   externalFields,
   type GraphFile,
+  inlineField,
+  integersField,
   type Node,
   nodeField,
   readGraphFile,
@@ -21,16 +25,7 @@ import {
   rotationSizeOf,
 } from './matrices.ts'
 import type { GraphFiles } from './model-files.ts'
-import {
-  ATTRIBUTE,
-  encode,
-  type Fields,
-  GRAPH,
-  NODE,
-  rewriteGraph,
-  TENSOR,
-  varint,
-} from './protobuf.ts'
+import { encode, type Fields, GRAPH, NODE, rewriteGraph } from './protobuf.ts'
 import { WrittenFile } from './written-file.ts'
 
 /** Form of the new weights: 8-bit integers, or 32-bit floats, which keep the values of the file. */
@@ -246,24 +241,6 @@ const multiplyFloats = (product: JoinedProduct): Fields => [
   ),
 ]
 
-/** Numbers of the types of attributes: an integer, and a list of integers. */
-const INTEGER = 2
-const INTEGERS = 7
-
-/** Returns an attribute that is an integer or a list of them. */
-const attribute = (name: string, value: number | readonly number[]): Fields => [
-  [
-    NODE.attribute,
-    [
-      [ATTRIBUTE.name, name],
-      typeof value === 'number'
-        ? [ATTRIBUTE.integer, value]
-        : [ATTRIBUTE.integers, Uint8Array.from(value.flatMap(varint))],
-      [ATTRIBUTE.type, typeof value === 'number' ? INTEGER : INTEGERS],
-    ],
-  ],
-]
-
 /**
  * Version of the standard operators from which `ReduceMax` takes its axes as an input, and `Shape` can
  * leave axes out (since 15).
@@ -313,18 +290,16 @@ function multiplyIntegers(product: JoinedProduct, opset: number): Fields {
   ]
 }
 
-const inline = (
-  name: string,
-  type: keyof typeof ELEMENT,
-  dims: readonly number[],
-  { buffer }: { buffer: ArrayBuffer },
-): [string, Fields[number]] => [
-  name,
-  constantField(name, ELEMENT[type], dims, [[TENSOR.raw, new Uint8Array(buffer)]]),
+/** Returns a constant by its name. */
+const inline = (...constant: Parameters<typeof inlineField>): [string, Fields[number]] => [
+  constant[0],
+  inlineField(...constant),
 ]
 
-const integers = (name: string, ...values: number[]): [string, Fields[number]] =>
-  inline(name, 'int64', [values.length], BigInt64Array.from(values, BigInt))
+const integers = (name: string, ...values: number[]): [string, Fields[number]] => [
+  name,
+  integersField(name, ...values),
+]
 
 /** Returns the constants beside the weights, by their names. */
 function smallConstants(product: JoinedProduct, form: WeightForm): [string, Fields[number]][] {
@@ -369,9 +344,6 @@ interface StoredMatrix extends Pick<BlockQuantized, 'rows' | 'columns' | 'bits' 
 
 /** Version of the standard operators from which all that replace a product exist. */
 const MIN_OPSET = 13
-
-/** Numbers of element types, from onnx.proto. */
-const ELEMENT = { float32: 1, uint8: 2, int8: 3, int64: 7 }
 
 /** Attributes of `MatMulNBits` that are understood. `accuracy_level` has no effect on WASM. */
 const ATTRIBUTES = ['K', 'N', 'bits', 'block_size', 'accuracy_level']

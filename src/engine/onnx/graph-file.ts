@@ -29,6 +29,7 @@ import {
   TYPE,
   VALUE,
   valuesOf,
+  varint,
   type Window,
 } from './protobuf.ts'
 
@@ -66,6 +67,7 @@ export interface Constant {
   to: number
   /** Number of the element type in onnx.proto. */
   type: number
+  dims: readonly number[]
   /** Bytes of the elements; `null` if they are not stored as bytes or their file is missing. */
   data: Blob | null
 }
@@ -220,16 +222,17 @@ async function readConstant(
 ): Promise<Constant & { name: string }> {
   let name = ''
   let type = 0
+  const dims: number[] = []
   let data: Blob | null = null
   let location = 0
   const place = new Map<string, string>()
   for await (const field of fieldsOfFile(window, from, to)) {
     if (field.number === TENSOR.raw) data = model.slice(field.from, field.to)
-    if (![TENSOR.name, TENSOR.type, TENSOR.external, TENSOR.location].includes(field.number))
-      continue
+    if (!READ_FIELDS.includes(field.number)) continue
     const value = await window.read(field.from, field.to)
     if (field.number === TENSOR.name) name = decoder.decode(value)
     if (field.number === TENSOR.type) type = toInteger(value)
+    if (field.number === TENSOR.dims) dims.push(...readNumbers(value))
     if (field.number === TENSOR.location) location = toInteger(value)
     if (field.number === TENSOR.external)
       place.set(textsOf(value, ENTRY.key)[0] ?? '', textsOf(value, ENTRY.value)[0] ?? '')
@@ -239,7 +242,28 @@ async function readConstant(
     const offset = Number(place.get('offset') ?? 0)
     data = file.data.slice(offset, offset + Number(place.get('length')))
   }
-  return { name, from, to, type, data }
+  return { name, from, to, type, dims, data }
+}
+
+/** Fields of a constant that are read, beside its elements. */
+const READ_FIELDS: readonly number[] = [
+  TENSOR.dims,
+  TENSOR.name,
+  TENSOR.type,
+  TENSOR.external,
+  TENSOR.location,
+]
+
+/** Returns the numbers of a field, which has one of them or all. */
+function readNumbers(bytes: Uint8Array): number[] {
+  const numbers: number[] = []
+  for (let at = 0; at < bytes.length;) {
+    const found = readNumber(bytes, at)
+    if (!found) break
+    numbers.push(found.value)
+    at = found.to
+  }
+  return numbers
 }
 
 /** Returns the fields of a tensor whose elements are in the file of that path. */
@@ -285,6 +309,40 @@ export const constantField = (
     [TENSOR.type, type],
     [TENSOR.name, name],
     ...more,
+  ],
+]
+
+/** Numbers of element types, from onnx.proto. */
+export const ELEMENT = { float32: 1, uint8: 2, int8: 3, int64: 7 }
+
+/** Returns a constant to write whose elements are in the graph. */
+export const inlineField = (
+  name: string,
+  type: keyof typeof ELEMENT,
+  dims: readonly number[],
+  { buffer }: { buffer: ArrayBuffer },
+): Fields[number] =>
+  constantField(name, ELEMENT[type], dims, [[TENSOR.raw, new Uint8Array(buffer)]])
+
+/** Returns a list of integers to write as a constant. */
+export const integersField = (name: string, ...values: number[]): Fields[number] =>
+  inlineField(name, 'int64', [values.length], BigInt64Array.from(values, BigInt))
+
+/** Numbers of the types of attributes: an integer, and a list of integers. */
+const INTEGER = 2
+const INTEGERS = 7
+
+/** Returns an attribute that is an integer or a list of them. */
+export const attribute = (name: string, value: number | readonly number[]): Fields => [
+  [
+    NODE.attribute,
+    [
+      [ATTRIBUTE.name, name],
+      typeof value === 'number'
+        ? [ATTRIBUTE.integer, value]
+        : [ATTRIBUTE.integers, Uint8Array.from(value.flatMap(varint))],
+      [ATTRIBUTE.type, typeof value === 'number' ? INTEGER : INTEGERS],
+    ],
   ],
 ]
 

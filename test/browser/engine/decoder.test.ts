@@ -85,6 +85,7 @@ const LAYOUTS: Record<string, Layout> = {
   gguf: gguf(),
   'large q4': { ...q4, large: true },
   'large split': { ...split, large: true },
+  'large gguf': { ...gguf(), large: true },
 }
 
 /**
