@@ -1,5 +1,6 @@
 /** Compares the tokens that models of GGUF files find best with those of the files in 32 bits. */
-import { existsSync, openAsBlob, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, openAsBlob, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { describeModel } from '../../src/engine/gguf/card.ts'
 import { readGguf, toByteSource } from '../../src/engine/gguf/header.ts'
@@ -68,12 +69,22 @@ export const hasReference = (path: string): boolean => existsSync(referenceOf(pa
 /** Opens a site with the files of a folder. */
 export async function openAnswers(folder: string): Promise<Site> {
   await buildScripts(SCRIPTS, { worker: '../gguf/worker.ts' }, 'error')
-  return openSite({
+  // A private profile keeps blobs in memory only, and cannot read what exceeds its limit.
+  const profile = mkdtempSync(join(tmpdir(), 'inorigin-gguf-'))
+  const site = await openSite({
+    profile,
     gpu: 'software',
     folders: { '/gguf/files/': folder, '/gguf/': SCRIPTS },
     pages: { '/gguf.html': '<!doctype html><meta charset="utf-8"><title>gguf</title>' },
     headers: ISOLATION,
   })
+  return {
+    ...site,
+    async close() {
+      await site.close()
+      rmSync(profile, { recursive: true, force: true })
+    },
+  }
 }
 
 /** Resolves with the comparison of a file, whose folder the site has. */
