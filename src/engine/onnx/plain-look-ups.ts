@@ -71,7 +71,7 @@ function toLookUp({ constants, ports }: GraphFile, node: Node): LookUp | null {
   if (length !== (scaleDims.at(-1) ?? 0) * blockSize) return null
   const zeroDims = zeroPoints === '' ? null : dimsOf(zeroPoints, ELEMENT.uint8)
   if (zeroPoints !== '' && (zeroDims?.at(-1) ?? 0) * perByte !== scaleDims.at(-1)) return null
-  return { node, bits, blockSize, dims: valueDims.slice(1).with(-1, length) }
+  return { node, bits, blockSize, dims: [...valueDims.slice(1, -1), length] }
 }
 
 /** Returns the names of the new tensors of a look-up. */
