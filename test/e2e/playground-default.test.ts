@@ -11,6 +11,16 @@ async function isKept(): Promise<boolean> {
   return keys.flat().some(({ url }) => /\/files\.json\?[^?]*=complete$/.test(url))
 }
 
+/**
+ * Runs in a page before its scripts: the best token is taken each time. At its usual temperature of 0.2, SmolLM2
+ * begins one of three answers about France with "L'Étoile", and repeats itself from there on.
+ */
+function choosesBest(): void {
+  // Frames in a sandbox have no storage.
+  if (window !== window.top) return
+  localStorage.setItem('playground:settings', '{"temperature":"0"}')
+}
+
 const open = usePlayground({ isNew: true })
 
 test(
@@ -22,13 +32,13 @@ test(
     try {
       const { page, answer, faults } = await openPlayground(browser, inject('demo'), {
         isNew: true,
+        before: choosesBest,
       })
       page.setDefaultTimeout(280_000)
       const strip = page.locator('#loading-text')
       await expect.poll(() => strip.innerText()).toContain("from this page's own server")
       await ask(page, 'What is the capital of France?')
-      // At its usual temperature, it does not always name the city first.
-      expect(await answer()).toMatch(/Paris|France/)
+      expect(await answer()).toBe('The capital of France is Paris.')
       expect(await page.locator('#model').inputValue()).toBe('@huggingfacetb/smollm2-135m')
       // It does not know inorigin, but the guide does.
       await ask(page, 'Why does the Anthropic SDK not want /v1 at the end?')
