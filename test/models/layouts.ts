@@ -7,7 +7,6 @@ import { readOperations } from '../../src/engine/onnx/graph-file.ts'
 import { convertWeights } from '../../src/engine/onnx/convert-weights.ts'
 import { withoutGguf } from '../../src/engine/onnx/gguf/convert.ts'
 import type { GraphFiles } from '../../src/engine/onnx/model-files.ts'
-import { withPlainLookUps } from '../../src/engine/onnx/plain-look-ups.ts'
 import { loadRuntime, type Runtime, type Session } from '../../src/engine/onnx/runtime.ts'
 import { runtimeFolder } from './tiny.ts'
 
@@ -62,8 +61,7 @@ export async function openDecoder(
   const within = shared ?? (await openRuntime(device, large))
   const { runtime, gpu } = within
   const read = typeof model === 'string' ? await readFiles(model) : { model, externalData: [] }
-  const blocks = await withoutGguf(read, { contextTokens: contextWindow, signal: NEVER })
-  const files = large && device === 'wasm' ? await withPlainLookUps(blocks) : blocks
+  const files = await withoutGguf(read, { contextTokens: contextWindow, signal: NEVER })
   const session = await open(runtime, int8 ? await convertWeights(files, 'int8', NEVER) : files)
   const first = embed === undefined ? null : await open(runtime, await readFiles(embed))
   const operations = await readOperations(files.model)

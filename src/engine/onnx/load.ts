@@ -13,7 +13,6 @@ import { withoutGguf } from './gguf/convert.ts'
 import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
 import { readOperations } from './graph-file.ts'
 import { withRopeSwitch } from './rope-switch.ts'
-import { withPlainLookUps } from './plain-look-ups.ts'
 import { loadRuntime, type Runtime, type Session } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { openEncoder } from './vision/encoder.ts'
@@ -91,9 +90,7 @@ async function open(
     const stored = await withoutGguf(given, { contextTokens: contextWindow, signal })
     const form = precision === 'exact' ? 'float32' : 'int8'
     const converted = device === 'wasm' ? await convertWeights(stored, form, signal) : stored
-    const isStreamed = device === 'wasm' && large
-    const plain = isStreamed ? await withPlainLookUps(converted) : converted
-    const full = { ...plain, model: await withFullCaches(plain.model) }
+    const full = { ...converted, model: await withFullCaches(converted.model) }
     const { files: main, maxShortLength } = await withRopeSwitch(full)
     // Reading waits for the disk while the runtime waits for its own files.
     const operations = readOperations(main.model)
@@ -109,10 +106,7 @@ async function open(
     assertNotAborted()
     const whole = await session(runtime, main)
     assertNotAborted()
-    const embedding = embed && isStreamed ? await withPlainLookUps(embed) : embed
-    const sessions = embedding
-      ? { decoder: whole, embed: await session(runtime, embedding) }
-      : whole
+    const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
     if (images) {
       assertNotAborted()
       if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')

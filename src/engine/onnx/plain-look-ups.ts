@@ -1,6 +1,6 @@
 /**
- * Replaces look-ups in tables that are quantized in blocks. The builds of the runtime for large models
- * have `GatherBlockQuantized` for WebGPU only, and the operators that take its place for the CPU as well.
+ * Replaces look-ups in tables that are quantized in blocks. The builds of the runtime for WebGPU, one of
+ * which also runs large models on the CPU, have no kernel of `GatherBlockQuantized` for the CPU (1.30).
  */
 import {
   attribute,

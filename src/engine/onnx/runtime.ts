@@ -9,6 +9,7 @@ import type { Device } from '../../types/index.ts'
 import { RUNTIME_PARTS } from '../../values/asset-cache.ts'
 import { deviceFailure, modelUnusable, oneOf, outOfMemory, runtimeMessage } from '../failure.ts'
 import { readOperations, separateWeights } from './graph-file.ts'
+import { withPlainLookUps } from './plain-look-ups.ts'
 import { MAX_WHOLE_FILE_BYTES } from './protobuf.ts'
 import { Heap, HeapSession, openModule } from './heap.ts'
 import type { Ort } from './tensor.ts'
@@ -101,7 +102,13 @@ export async function loadRuntime(options: RuntimeOptions): Promise<Runtime> {
   opened?.catch(() => undefined)
   const ort = await importOrt(device, folder, streaming, threads)
   const openHeap = async () => new Heap(ort, await (opened ?? open()), streams)
-  return new Runtime(ort, options, openHeap)
+  return new Runtime(ort, options, { openHeap, isForGpu: streams || device === 'webgpu' })
+}
+
+interface Build {
+  openHeap: () => Promise<Heap>
+  /** `true` for a build for WebGPU, which lacks some kernels for the CPU. */
+  isForGpu: boolean
 }
 
 /** A build of the runtime on one device. */
@@ -112,26 +119,32 @@ export class Runtime {
   readonly #gpu: GPUDevice | undefined
   readonly #watch: GpuWatch | null
   readonly #queue: DeviceQueue
-  readonly #openHeap: () => Promise<Heap>
+  readonly #build: Build
   /** Memory of all sessions in a heap, which is opened for the first one. */
   #heap: Heap | null = null
 
-  constructor(ort: Ort, { device, folder, gpu }: RuntimeOptions, openHeap: () => Promise<Heap>) {
+  constructor(ort: Ort, { device, folder, gpu }: RuntimeOptions, build: Build) {
     this.ort = ort
     this.device = device
     this.#folder = folder
     this.#gpu = gpu
-    this.#openHeap = openHeap
+    this.#build = build
     this.#watch = gpu ? new GpuWatch(gpu) : null
     this.#queue = new DeviceQueue(this.#watch)
   }
 
   /** Loads a model. Rejects with `unavailable` if the device fails or the model cannot be used. */
   async createSession(model: Blob, requested: SessionOptions = {}): Promise<Session> {
-    const isWhole = model.size <= MAX_WHOLE_FILE_BYTES
-    const separated = isWhole ? { graph: model, externalData: [] } : await separateWeights(model)
+    const isInMemory = this.device === 'wasm' || requested.onCpu
+    const given = { model, externalData: [...(requested.externalData ?? [])] }
+    const lacksLookUps = isInMemory && this.#build.isForGpu
+    const files = lacksLookUps ? await withPlainLookUps(given) : given
+    const isWhole = files.model.size <= MAX_WHOLE_FILE_BYTES
+    const separated = isWhole
+      ? { graph: files.model, externalData: [] }
+      : await separateWeights(files.model)
     const { graph } = separated
-    const externalData = [...(requested.externalData ?? []), ...separated.externalData].map(
+    const externalData = [...files.externalData, ...separated.externalData].map(
       ({ path, data }) => ({ path, data: toChunkedFile(data) }),
     )
     const options = { ...requested, externalData }
@@ -144,7 +157,6 @@ export class Runtime {
           ? runtimeMissing(this.#folder, thrown)
           : modelUnusable(runtimeMessage(thrown), thrown),
     )
-    const isInMemory = this.device === 'wasm' || options.onCpu
     return {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
@@ -171,7 +183,7 @@ export class Runtime {
     const { externalData = [], keepInHeap, onCpu } = options
     if (this.device === 'wasm' && (keepInHeap || (await hasGroupedAttention(graph)))) {
       // The start of the runtime occupies the thread, so the file is read before.
-      const opening = [this.#heap ?? this.#openHeap(), graph.arrayBuffer()] as const
+      const opening = [this.#heap ?? this.#build.openHeap(), graph.arrayBuffer()] as const
       const [heap, bytes] = await Promise.all(opening)
       this.#heap = heap
       const keeps = keepInHeap ?? (() => false)

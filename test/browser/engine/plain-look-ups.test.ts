@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readOperations } from '../../../src/engine/onnx/graph-file.ts'
 import { withPlainLookUps } from '../../../src/engine/onnx/plain-look-ups.ts'
+import type { Runtime } from '../../../src/engine/onnx/runtime.ts'
 import { onnxFile, type Weight } from '../../support/onnx.ts'
 import { createChance } from '../../support/random.ts'
 import { openRuntime, type OpenedRuntime } from '../../models/layouts.ts'
@@ -73,9 +74,8 @@ beforeAll(async () => {
 })
 afterAll(() => opened.close())
 
-async function lookUp(model: Blob, type: Table['ids']) {
-  const { runtime } = opened
-  const session = await runtime.createSession(model)
+async function lookUp(runtime: Runtime, model: Blob, type: Table['ids'], onCpu = false) {
+  const session = await runtime.createSession(model, { onCpu })
   const ids = [3, 0, 6, 6, 1, 5]
   const data = type === 'int64' ? BigInt64Array.from(ids, BigInt) : Int32Array.from(ids)
   const { y } = await session.run({ ids: new runtime.ort.Tensor(type, data as never, [2, 3]) })
@@ -95,10 +95,21 @@ test.each<Table>([
   const plain = await withPlainLookUps({ model, externalData: [] })
   const kinds = (await readOperations(plain.model)).map(({ kind }) => kind)
   expect(kinds).not.toContain('GatherBlockQuantized')
-  const found = await lookUp(plain.model, table.ids)
-  expect(found).toEqual(await lookUp(model, table.ids))
+  const found = await lookUp(opened.runtime, plain.model, table.ids)
+  expect(found).toEqual(await lookUp(opened.runtime, model, table.ids))
   expect(new Set(found.numbers).size).toBeGreaterThan(20)
 })
+
+test.each(['wasm', 'webgpu'] as const)(
+  'the build for WebGPU looks rows up on the CPU: %s',
+  async (device) => {
+    const model = createGraph({ bits: 8, hasZeros: false, isApart: true, ids: 'int64' })
+    const expected = await lookUp(opened.runtime, model, 'int64')
+    const other = await openRuntime(device, true)
+    expect(await lookUp(other.runtime, model, 'int64', device === 'webgpu')).toEqual(expected)
+    other.close()
+  },
+)
 
 test('a graph without such tables stays the same', async () => {
   const file = onnxFile({
