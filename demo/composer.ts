@@ -39,7 +39,7 @@ export function createComposer(): Composer {
   document.addEventListener('keydown', ({ key, defaultPrevented }) => {
     if (key === 'Escape' && busy && !defaultPrevented) stop.click()
   })
-  // What was typed before the scripts arrived is newer.
+  // Text that was typed before the scripts arrived is newer than the kept one.
   input.value ||= sessionStorage.getItem(DRAFT) ?? ''
   fit()
 

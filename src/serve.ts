@@ -58,9 +58,9 @@ export interface ServeOptions {
   model?: Tag
   /**
    * `true` to isolate the pages of the scope, so that WASM uses threads. The service worker then
-   * adds headers to navigations, and `serve()` reloads the page once on the first visit, unless the user
-   * has begun to use it: the next navigation isolates it then. Pass the same value on every page of the
-   * scope. Default: `false`.
+   * adds headers to navigations, and `serve()` reloads the page once on the first visit. If the user has
+   * begun to use the page, it is not reloaded, and the next navigation isolates it. Pass the same value on
+   * every page of the scope. Default: `false`.
    */
   isolate?: boolean
   /**
@@ -375,8 +375,8 @@ function watchForUse(): AbortSignal {
 }
 
 /**
- * Reloads a page that the worker did not see, to isolate it, unless the user has begun to use it, also
- * while the new page is on its way. The next navigation isolates it then.
+ * Isolates a page that the worker did not see: reloads it. If the user begins to use it, even while the new
+ * page is on its way, it stays, and the next navigation isolates it.
  */
 async function reloadToIsolate(
   { active, scope }: ServiceWorkerRegistration,

@@ -50,10 +50,9 @@ export function describeAdapter(adapter: GPUAdapter): AdapterDescription {
 }
 
 /**
- * Returns `true` if a device may be created with the feature without a self-test. Features for subgroups are not
- * trusted so: with `subgroups`, onnxruntime-web's attention kernels silently compute wrong numbers on some drivers,
- * such as SwiftShader. Without it, the kernels take another path and are correct. Experimental features are not
- * trusted either.
+ * Returns `true` if a device may be created with the feature without a self-test. Those for subgroups need one: with
+ * `subgroups`, onnxruntime-web's attention kernels silently compute wrong numbers on some drivers, such as SwiftShader.
+ * Without it, the kernels take another path and are correct. Experimental features are not trusted at all.
  */
 export function isTrusted(feature: string): boolean {
   return !feature.startsWith('subgroup') && !feature.includes('experimental')

@@ -258,7 +258,7 @@ const MIN_CHUNK_TOKENS = 16
 const MAX_FIRST_CHUNK_TOKENS = 64
 
 /**
- * Largest growth factor between chunks. Predictions far from measured lengths are unreliable. With this factor a
+ * Largest growth factor between chunks, a guess: predictions far from measured lengths are unreliable. With it, a
  * fast device computes a prompt of 2,048 tokens in three chunks: 64, 512 and the rest.
  */
 const MAX_CHUNK_GROWTH = 8

@@ -129,25 +129,19 @@ export class DecoderSession {
 
   #toFeeds(session: Session, tokens: readonly number[], before: number): Record<string, Tensor> {
     const { Tensor: Own } = this.#runtime.ort
-    const feeds: Record<string, Tensor> = {}
-    for (const input of session.inputs) {
-      const { name } = input
-      const positions = tokens.map((_, at) => before + at)
-      const tensor =
-        name === IDS
-          ? this.#ofIntegers(IDS, tokens)
-          : name === STATES
-            ? this.#states
-            : name === MASK
-              ? this.#mask
-              : name === BRANCH
-                ? new Own('bool', [before > 0], [1])
-                : name === POSITIONS
-                  ? new Own('int64', BigInt64Array.from(positions, BigInt), [tokens.length])
-                  : (this.#caches.get(name) ?? this.#ofNothing(input))
-      if (tensor) feeds[name] = tensor
+    const positions = BigInt64Array.from(tokens, (_, at) => BigInt(before + at))
+    const own: Record<string, Tensor | null> = {
+      [IDS]: this.#ofIntegers(IDS, tokens),
+      [STATES]: this.#states,
+      [MASK]: this.#mask,
+      [BRANCH]: new Own('bool', [before > 0], [1]),
+      [POSITIONS]: new Own('int64', positions, [tokens.length]),
     }
-    return feeds
+    const feeds = session.inputs.map((input) => {
+      const tensor = own[input.name] ?? this.#caches.get(input.name) ?? this.#ofNothing(input)
+      return [input.name, tensor] as const
+    })
+    return Object.fromEntries(feeds)
   }
 
   /** Returns a cache before the first token. */

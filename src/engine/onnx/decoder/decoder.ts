@@ -486,8 +486,8 @@ const DEFAULT_HEADS = 32
 /**
  * Limits the length of prefill chunks, so that logits and attention scores fit in memory. Attention stores
  * `heads x chunk x capacity` scores of 4 bytes, where the capacity is the number of tokens that the KV cache has
- * room for. A layer frees them before the next one runs. On most GPUs, attention stores none; some kernels of the
- * runtime store them in one buffer, which then is the largest one of a run.
+ * room for. A layer frees them before the next one runs. On a GPU, it depends on the kernel whether they are stored;
+ * if they are, one buffer has to hold them.
  */
 export function createChunkLimit(
   graph: Graph,
