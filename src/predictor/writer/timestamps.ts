@@ -76,3 +76,13 @@ export function divideSegments(
   })
   return { segments, next: isEnded ? null : timeAt((ends.at(-1) ?? 1) - 1) }
 }
+
+/**
+ * Returns the number of frames from the start of a window of `count` frames to that of the next one, which begins
+ * at the timestamp `next`, or where this one ends if that is `null`.
+ */
+export function framesToNext(next: number | null, count: number, framesPerTime: number): number {
+  const frames = Math.round((next ?? 0) * framesPerTime)
+  // A window without progress would be heard again and again.
+  return frames > 0 ? frames : count
+}

@@ -9,7 +9,12 @@ import { DecoderSession } from './decoder-session.ts'
 import { computeLogMel, cutFrames, type LogMel } from './log-mel.ts'
 import { readValue } from './read-value.ts'
 import type { WriterSetup } from './text-writer.ts'
-import { applyTimestampRules, divideSegments, TIMESTAMP_SECONDS } from './timestamps.ts'
+import {
+  applyTimestampRules,
+  divideSegments,
+  framesToNext,
+  TIMESTAMP_SECONDS,
+} from './timestamps.ts'
 import { findBest } from './token-rules.ts'
 import { writeTokens } from './write-tokens.ts'
 
@@ -177,9 +182,7 @@ export class Transcriber {
       const text = tokenizer.decode(own, { isPlain: true, tidies: false })
       return { text, timestamp: [toSeconds(segment.start), toSeconds(segment.end)] }
     })
-    // A window without progress would be heard again and again.
-    const step = Math.round((next ?? 0) * framesPerTime)
-    return { chunks, next: at + (step > 0 ? step : count) }
+    return { chunks, next: at + framesToNext(next, count, framesPerTime) }
   }
 
   #fail(why: string): never {

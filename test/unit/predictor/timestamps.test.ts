@@ -1,6 +1,10 @@
 /** Timestamps among the tokens of speech: which may come next, and the segments that they divide. */
 import { expect, test } from 'vitest'
-import { applyTimestampRules, divideSegments } from '../../../src/predictor/writer/timestamps.ts'
+import {
+  applyTimestampRules,
+  divideSegments,
+  framesToNext,
+} from '../../../src/predictor/writer/timestamps.ts'
 
 // Tokens 0 to 4 are text, 5 ends it, 6 says that there are no timestamps, 7 to 11 are timestamps.
 const TOKENS = { first: 7, end: 5 }
@@ -56,4 +60,12 @@ test('Text without pairs is one segment', () => {
     segments: [{ start: 0, end: 2 }],
     next: null,
   })
+})
+
+test.each([
+  ['at a timestamp', 30, 60],
+  ['at its end, whose last frame has no timestamp', null, 101],
+  ['at its end if nothing was written', 0, 101],
+])('The next window begins %s', (_, next, frames) => {
+  expect(framesToNext(next, 101, 2)).toBe(frames)
 })
