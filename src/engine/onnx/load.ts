@@ -2,7 +2,7 @@
 import { InoriginError } from '../../error.ts'
 import type { Device } from '../../types/index.ts'
 import type { DecoderLoadOptions, LoadedDecoder } from '../decoder-engine.ts'
-import type { Decoder, Logits, Sequence } from '../decoder.ts'
+import type { Decoder, IdleRun, Logits, Sequence } from '../decoder.ts'
 import type { Files } from '../engine.ts'
 import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } from '../failure.ts'
 import { OnnxDecoder } from './decoder/decoder.ts'
@@ -20,7 +20,7 @@ import type { ImageStore } from './vision/image-store.ts'
 
 /** Options of {@link loadDecoder}. */
 interface DecoderSetup extends DecoderLoadOptions {
-  /** `true` to run every kind of forward pass once after loading. Default: `true`. */
+  /** `true` to run the forward passes of a first answer once after loading. Default: `true`. */
   warm?: boolean
   /** Runtime that was started in advance for this load. Default: the load starts one. */
   started?: Promise<Runtime>
@@ -54,6 +54,7 @@ export async function loadDecoder(
     get verdict() {
       return opened.verdict
     },
+    idleRuns: opened.idleRuns,
     async reopen(until) {
       const verdict = opened.verdict ?? undefined
       await opened.release()
@@ -125,14 +126,15 @@ async function open(
     await decoder.checkChunks()
     assertNotAborted()
     performance.mark('inorigin:session')
+    let idleRuns: IdleRun[] = []
     if (options.warm !== false) {
       options.onWarm?.()
       const longest = Math.min(contextWindow, decoder.maxShortLength ?? contextWindow)
-      await warmUp(decoder, { device, contextWindow: longest }, assertNotAborted)
+      idleRuns = await warmUp(decoder, { device, contextWindow: longest }, assertNotAborted)
       performance.mark('inorigin:warm')
     }
     assertNotAborted()
-    return { decoder, verdict: trusted?.verdict ?? null, release }
+    return { decoder, verdict: trusted?.verdict ?? null, idleRuns, release }
   } catch (thrown) {
     await release()
     throw InoriginError.from(thrown)
@@ -158,19 +160,50 @@ async function openSession(
   return { ...created, release: releaseOnce }
 }
 
-/** Lengths in tokens of prompts that use different kernels of a GPU: a long chunk, many rows, few rows, one row. */
-const SHADER_LENGTHS = [256, 20, 3, 1]
+/**
+ * Lengths in tokens of prompts for which a GPU compiles different shaders: a prompt in its template, and one token.
+ * A prompt of 32 tokens or fewer has others, and one of four or fewer, as a draft has. Counted in decoders of
+ * ONNX Runtime 1.30, prompts of 33 to 200 tokens have the same ones.
+ */
+const FIRST_LENGTHS = [64, 1]
+const LATER_LENGTHS = [20, 3]
+
+/** Sequences of the decode step of two answers at once. */
+const BATCH = 2
 
 /**
  * Warms a decoder up so that the first request does not wait: a device compiles shaders at the first
  * run of each shape, and a runtime allocates memory. It runs a prefill of each length and one decode
- * step, and selects candidates as the sampler does.
- * `assertNotAborted` is called before each run and may throw to stop the warm-up.
+ * step, and selects candidates as the sampler does. `assertNotAborted` is called before each run and may
+ * throw to stop the warm-up. Resolves with the runs that the first request does not need.
  */
 async function warmUp(
   decoder: Decoder,
   { device, contextWindow }: { device: Device; contextWindow: number },
   assertNotAborted: () => void,
+): Promise<IdleRun[]> {
+  const run = (lengths: readonly number[], decodes: boolean): Promise<void> =>
+    runOnce(decoder, { lengths, contextWindow, decodes: decodes && contextWindow > 1 })
+  if (device === 'wasm') {
+    await run([1], true)
+    return []
+  }
+  for (const length of FIRST_LENGTHS) {
+    assertNotAborted()
+    await run([length], length === 1)
+  }
+  const single = Array<number>(Math.min(BATCH, decoder.maxBatchSize)).fill(1)
+  return [...LATER_LENGTHS.map((length) => () => run([length], false)), () => run(single, true)]
+}
+
+/** Computes a prompt of each length and, if wanted, one decode step of all of them. */
+async function runOnce(
+  decoder: Decoder,
+  {
+    lengths,
+    contextWindow,
+    decodes,
+  }: { lengths: readonly number[]; contextWindow: number; decodes: boolean },
 ): Promise<void> {
   const sequences: Sequence[] = []
   const selectCandidates = async (logits: Logits): Promise<void> => {
@@ -179,8 +212,7 @@ async function warmUp(
     logits.release()
   }
   try {
-    for (const length of device === 'webgpu' ? SHADER_LENGTHS : [1]) {
-      assertNotAborted()
+    for (const length of lengths) {
       const sequence = decoder.open()
       sequences.push(sequence)
       const { maxChunkTokens = decoder.maxChunkTokens } = sequence
@@ -188,10 +220,10 @@ async function warmUp(
       const tokens = Array<number>(Math.max(1, Math.min(length, most))).fill(0)
       await selectCandidates(await sequence.forward(tokens))
     }
-    assertNotAborted()
-    const entries = sequences.slice(-2).map((sequence) => ({ sequence, token: 0 }))
-    if (contextWindow > 1)
-      await selectCandidates(await decoder.step(entries.slice(-decoder.maxBatchSize)))
+    if (decodes)
+      await selectCandidates(
+        await decoder.step(sequences.map((sequence) => ({ sequence, token: 0 }))),
+      )
   } finally {
     for (const sequence of sequences) sequence.close()
   }
