@@ -11,6 +11,7 @@ import { receive, type Answer } from '../wire/answer.ts'
 import type { Announcer } from './announcer.ts'
 import type { Keeper } from './keeper.ts'
 import { toExchanges, toKeptAnswer } from './kept.ts'
+import { withSystem } from '../smollm2.ts'
 import { routeQuestion, type Route } from './route.ts'
 import { turnsBefore, type Conversation, type Turn } from './tree.ts'
 import type { TurnView } from './turn.ts'
@@ -115,7 +116,7 @@ async function compose(
   exchanged: Exchanged,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const { models, loading, settings } = parts
+  const { models, loading, settings, tools } = parts
   const { own, turn, prefill } = exchanged
   const { tag: model, sources } = await unlessAborted(chooseModel(parts, server, exchanged), signal)
   const listed = await models.find(model)
@@ -132,7 +133,7 @@ async function compose(
     images: turn.images,
     rounds,
     prefill,
-    settings: settings.read(),
+    settings: tools.hasTools() ? settings.read() : withSystem(model, settings.read()),
   }
   const request = style.request(question)
   const url = `${server.baseURL}/${request.path}`

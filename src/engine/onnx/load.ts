@@ -1,9 +1,10 @@
 /** Loads downloaded weights into a decoder that is ready to run. */
 import { InoriginError } from '../../error.ts'
+import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { Device } from '../../types/index.ts'
 import type { DecoderLoadOptions, LoadedDecoder } from '../decoder-engine.ts'
 import type { Decoder, IdleRun, Logits, Sequence } from '../decoder.ts'
-import type { Files } from '../engine.ts'
+import type { EngineSetup, Files } from '../engine.ts'
 import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } from '../failure.ts'
 import { OnnxDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
@@ -18,14 +19,43 @@ import { openTrusted } from './selftest/open.ts'
 import { openEncoder } from './vision/encoder.ts'
 import type { ImageStore } from './vision/image-store.ts'
 
+/** A runtime, and the GPU that passed the self-test with it. */
+export interface StartedRuntime {
+  runtime: Runtime
+  /** Default: the runtime is on WASM. */
+  gpu?: GPUDevice
+  /** Result of the GPU self-test; `null` on `wasm`. */
+  verdict: GpuVerdict | null
+}
+
 /** Options of {@link loadDecoder}. */
 interface DecoderSetup extends DecoderLoadOptions {
   /** `true` to run the forward passes of a first answer once after loading. Default: `true`. */
   warm?: boolean
   /** Runtime that was started in advance for this load. Default: the load starts one. */
-  started?: Promise<Runtime>
+  started?: Promise<StartedRuntime>
   /** Images in prompts, if the model sees any. */
   images?: ImageStore | null
+}
+
+/**
+ * Starts the runtime for weights that are `large` or not. On WebGPU, it opens a device and tests it, for seconds
+ * unless there is a verdict. Rejects with `unavailable` if the runtime or the device cannot be used.
+ */
+export async function startRuntime(
+  {
+    device,
+    runtime: folder,
+    features,
+    verdict,
+    threads,
+  }: Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict' | 'threads'>,
+  large: boolean,
+  signal: AbortSignal,
+): Promise<StartedRuntime> {
+  if (device === 'webgpu') return openTrusted({ folder, features, verdict }, signal)
+  const runtime = await loadRuntime({ device, folder, large, threads, opensHeap: true })
+  return { runtime, verdict: null }
 }
 
 /**
@@ -46,7 +76,11 @@ export async function loadDecoder(
       options.encoderComparison = comparison
       onEncoderComparison(comparison)
     }
-  let opened = await open(options, files, signal)
+  let opened = await open(options, files, signal).catch((thrown: unknown) => {
+    // A GPU that was opened in advance may be lost when the weights arrive.
+    if (!options.started || InoriginError.from(thrown).code !== 'device_lost') throw thrown
+    return open({ ...options, started: undefined }, files, signal)
+  })
   return {
     get decoder() {
       return opened.decoder
@@ -72,8 +106,7 @@ async function open(
   files: ModelFiles,
   signal: AbortSignal,
 ): Promise<Omit<LoadedDecoder, 'reopen'>> {
-  const { device, runtime: folder, features, verdict, threads, images } = options
-  const { contextWindow, precision } = options
+  const { device, images, contextWindow, precision } = options
   const { decoder: given, embed, vision } = files
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
@@ -86,6 +119,15 @@ async function open(
   const session = (runtime: Runtime, graph: GraphFiles, onCpu = false): Promise<Session> =>
     openSession(runtime, graph, { compact: large, onCpu }, releases)
 
+  // A runtime compiles, and a GPU is tested, while the weights are read.
+  const started = options.started ?? startRuntime(options, large, signal)
+  const releaseStarted = ({ runtime, gpu }: StartedRuntime): void => {
+    runtime.release()
+    gpu?.destroy()
+  }
+  releases.push(() => started.then(releaseStarted, () => undefined))
+  started.catch(() => undefined)
+
   try {
     // It is made again after a lost device, so that the model holds no second copy of its weights.
     const stored = await withoutGguf(given, { contextTokens: contextWindow, signal })
@@ -97,13 +139,7 @@ async function open(
     const operations = readOperations(main.model)
     operations.catch(() => undefined)
     assertNotAborted()
-    const trusted =
-      device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
-    const runtime =
-      trusted?.runtime ??
-      (await (options.started ?? loadRuntime({ device, folder, large, threads })))
-    if (trusted) releases.push(() => trusted.gpu.destroy())
-    releases.push(() => runtime.release())
+    const { runtime, gpu, verdict } = await started
     assertNotAborted()
     const whole = await session(runtime, main)
     assertNotAborted()
@@ -117,7 +153,7 @@ async function open(
     assertNotAborted()
     const decoder = new OnnxDecoder(runtime, sessions, {
       ...options,
-      gpu: trusted?.gpu,
+      gpu,
       maxShortLength,
       operations: await operations,
       images: images ?? undefined,
@@ -134,7 +170,7 @@ async function open(
       performance.mark('inorigin:warm')
     }
     assertNotAborted()
-    return { decoder, verdict: trusted?.verdict ?? null, idleRuns, release }
+    return { decoder, verdict, idleRuns, release }
   } catch (thrown) {
     await release()
     throw InoriginError.from(thrown)
