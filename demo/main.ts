@@ -54,5 +54,5 @@ const showPredictors = (): void => {
 panel.onShow('predictors', [showPredictors])
 openPages(server, models)
 panel.onShow('settings', [showDevice(server), createShelf(server)])
-createCompare(server)
+createCompare(server, chat)
 createPalette()
