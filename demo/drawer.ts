@@ -1,11 +1,13 @@
 import { byId } from './dom.ts'
 
-interface DrawerIds {
-  /** Id of the part, under which its state is stored. Its class `closed` says how it begins. */
+interface DrawerOptions {
+  /** Id of the part, under which its state is stored. */
   part: 'history' | 'panel'
   /** Ids of the buttons that open and close it. */
   opener: string
   closer: string
+  /** `true` if the column is open until the visitor closes it. */
+  isOpen: boolean
 }
 
 /** A part of the page: a column where there is room, which stays as it was left, and a sheet where there is none. */
@@ -13,18 +15,18 @@ export class Drawer {
   readonly element: HTMLElement
   readonly #opener: HTMLButtonElement
   readonly #hasRoom = matchMedia('(min-width: 66rem)')
-  readonly #key: string
+  readonly #part: 'history' | 'panel'
   readonly #listeners: (() => void)[] = []
   #isColumn: boolean
   #isSheet = false
 
-  constructor({ part, opener, closer }: DrawerIds) {
+  constructor({ part, opener, closer, isOpen }: DrawerOptions) {
     this.element = byId(part, HTMLElement)
     this.#opener = byId(opener, HTMLButtonElement)
-    this.#key = `playground:${part}`
-    const { classList } = this.element
-    const kept = localStorage.getItem(this.#key)
-    this.#isColumn = kept === null ? !classList.contains('closed') : kept === 'open'
+    this.#part = part
+    // `looks.js` has set it before the first paint.
+    const kept = document.documentElement.dataset[part]
+    this.#isColumn = kept === undefined ? isOpen : kept === 'open'
     this.#opener.addEventListener('click', () => this.#set(!this.isShown))
     byId(closer, HTMLButtonElement).addEventListener('click', () => this.#set(false))
     this.element.addEventListener('keydown', (event) => {
@@ -33,10 +35,11 @@ export class Drawer {
       event.stopPropagation()
       this.leave()
     })
-    // A key can open the other part over this one.
+    // A key can open the other part over this one. A dialog that this part has opened leaves it.
     for (const type of ['pointerdown', 'focusin'])
       document.addEventListener(type, ({ target }) => {
-        if (target instanceof Node && !this.element.contains(target)) this.leave()
+        if (!(target instanceof Element) || this.element.contains(target)) return
+        if (!target.closest('dialog')) this.leave()
       })
     this.#hasRoom.addEventListener('change', () => {
       this.#isSheet = false
@@ -64,7 +67,9 @@ export class Drawer {
   #set(isOpen: boolean): void {
     if (this.#hasRoom.matches) {
       this.#isColumn = isOpen
-      localStorage.setItem(this.#key, isOpen ? 'open' : 'closed')
+      const kept = isOpen ? 'open' : 'closed'
+      document.documentElement.dataset[this.#part] = kept
+      localStorage.setItem(`playground:${this.#part}`, kept)
     } else this.#isSheet = isOpen
     const held = this.element.contains(document.activeElement)
     this.#show()
@@ -74,9 +79,7 @@ export class Drawer {
   }
 
   #show(): void {
-    const { classList } = this.element
-    classList.toggle('closed', !this.#isColumn)
-    classList.toggle('over', this.#isSheet)
+    this.element.classList.toggle('over', this.#isSheet)
     this.#opener.setAttribute('aria-expanded', String(this.isShown))
     for (const part of document.querySelectorAll<HTMLElement>('.bar, .chat'))
       part.inert = isAnyOver()

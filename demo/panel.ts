@@ -11,7 +11,12 @@ export interface Panel {
 
 /** Creates the panel beside the chat. Each tab of the page controls the element that it names. */
 export function createPanel(): Panel {
-  const drawer = new Drawer({ part: 'panel', opener: 'panel-open', closer: 'panel-close' })
+  const drawer = new Drawer({
+    part: 'panel',
+    opener: 'panel-open',
+    closer: 'panel-close',
+    isOpen: false,
+  })
   const tabs = [...drawer.element.querySelectorAll<HTMLButtonElement>('[role=tab]')]
   const refreshers = new Map<string, (() => void)[]>()
   let shown = tabs.find((tab) => nameOf(tab) === localStorage.getItem(TAB)) ?? tabs[0]

@@ -102,7 +102,7 @@ export function parseJson(content: string): Conversation[] {
   const [issue] = parsed.issues
   const where = v.getDotPath(issue) ?? 'the file'
   throw new Error(
-    `The file is no export of this playground: ${where} is wrong. ${issue.message}. ` +
+    `The file is not an export of this playground: ${where} is wrong. ${issue.message}. ` +
       'Choose a JSON file that "Export all" wrote.',
   )
 }

@@ -68,7 +68,7 @@ export async function createList(
     for (const [id, row] of rows) row.setCurrent(id === shown)
   })
   await fill()
-  return [search, list, empty, said, createTools(store, attempt)]
+  return [search, empty, list, said, createTools(store, attempt)]
 }
 
 /** Does a piece of work, and says what it resolves with or how it failed. */

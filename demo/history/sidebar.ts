@@ -6,8 +6,12 @@ import type { HistoryStore } from './store.ts'
 
 /** Creates the history beside the chat. Its list is loaded when it is first shown. */
 export function createSidebar(store: HistoryStore, chat: Chat): void {
-  const ids = { part: 'history', opener: 'history-open', closer: 'history-close' } as const
-  const drawer = new Drawer(ids)
+  const drawer = new Drawer({
+    part: 'history',
+    opener: 'history-open',
+    closer: 'history-close',
+    isOpen: true,
+  })
   let isLoaded = false
 
   async function load(): Promise<void> {
