@@ -1,6 +1,6 @@
 import type { LoadProgress, Server, Tag } from '../src/index.ts'
 import { byId } from './dom.ts'
-import { bytes, bytesOf, duration } from './format.ts'
+import { bytes, bytesOf } from './format.ts'
 import { nameOf } from './names.ts'
 import { SMOLLM2, SMOLLM2_ORIGIN } from './smollm2.ts'
 import { createStrip, type StripAction } from './strip.ts'
@@ -219,7 +219,11 @@ export function wordsFor(progress: LoadProgress): string {
   const origin = tag === SMOLLM2 ? `, ${SMOLLM2_ORIGIN}` : ''
   const facts = [`Downloading ${nameOf(tag)}`, bytesOf(loadedBytes, totalBytes) + origin]
   if (bytesPerSecond > 0) facts.push(`${bytes(bytesPerSecond)}/s`)
-  if (remainingSeconds !== null) facts.push(`${duration(1_000 * remainingSeconds)} left`)
+  const seconds = Math.round(remainingSeconds ?? 0)
+  // The rate of the first bytes says little.
+  if (seconds > 0 && seconds < 120) facts.push(`${seconds} s left`)
+  else if (seconds > 0 && loadedBytes > 1_000_000)
+    facts.push(`${Math.round(seconds / 60)} min left`)
   return facts.join(' · ')
 }
 

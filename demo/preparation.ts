@@ -114,11 +114,13 @@ export function createPreparation(parts: Parts): Preparation {
       }
       if (state.device === null) return
       if (isUnasked && state.status === 'remote') {
-        loading.say(`${state.name} · ${bytes(state.bytes ?? 0)}, ${SMOLLM2_ORIGIN}`)
+        loading.say(`${state.name} is next · ${bytes(state.bytes ?? 0)}, ${SMOLLM2_ORIGIN}`)
         await loadSmall(await starting)
         if (select.value !== tag) return
       }
       await loading.load(tag)
+      // The page asks them, too, as long as it chooses who answers.
+      if (isUnasked) await loadSmall(await starting)
     },
     consent,
     async assertConsent({ id, display_name: name }) {
@@ -147,7 +149,7 @@ async function announce(
   const what = size === null ? 'to be downloaded' : `${bytes(size)} to download`
   const assets = await storage.assets()
   const hasRuntime = assets.some(({ url }) => url.includes('/ort/'))
-  const runtime = hasRuntime ? '' : ' The runtime follows once: 14 to 27 MB.'
+  const runtime = hasRuntime ? '' : ' The runtime is downloaded once: 14 to 27 MB.'
   return `${name}: ${what} with your first question.${runtime}`
 }
 

@@ -143,7 +143,7 @@ async function compose(
 ): Promise<Answer> {
   const { models, settings } = parts
   const { own, turn, turnView, prefill } = exchanged
-  turnView.waiting('Choosing who answers')
+  turnView.waiting('Choosing a model')
   const { tag: model, sources } = await unlessAborted(chooseModel(parts, server, exchanged), signal)
   const listed = await models.find(model)
   const style = settings.style()

@@ -169,7 +169,7 @@ test('exports a conversation, and imports it with its branches', { tags: ['slow'
     buffer: Buffer.from(text),
   })
   await input.setInputFiles(file('{"a":1}'))
-  await page.getByText('The file is no export of this playground: format is wrong.').waitFor()
+  await page.getByText('The file is not an export of this playground: format is wrong.').waitFor()
   expect(await titles(page)).toEqual([])
   await input.setInputFiles(file(json.text))
   await page.getByText('1 conversation is imported.').waitFor()

@@ -344,9 +344,9 @@ describe('downloads', () => {
     await ask('Who are you?')
     expect(await answer()).not.toBe('')
     const phases = await page.evaluate(() => Reflect.get(window, 'phases') as string[])
-    const last = phases.slice(phases.lastIndexOf('Choosing who answers'))
+    const last = phases.slice(phases.lastIndexOf('Choosing a model'))
     expect(last.filter((words) => !words.startsWith('Loading'))).toEqual([
-      'Choosing who answers',
+      'Choosing a model',
       'Reading your question',
       'Preparing Guide',
       'Reading your question',

@@ -57,7 +57,7 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
     async reach(page) {
       await askGuide(page)
       await openTab(page, 'Requests')
-      await page.locator('summary', { hasText: 'Time line' }).click()
+      await page.locator('summary', { hasText: 'Timeline' }).click()
       await page.locator('summary', { hasText: 'Headers and usage' }).click()
       await page.locator('summary', { hasText: 'The same request as' }).click()
     },

@@ -138,7 +138,11 @@ describe('a conversation as a file', () => {
 
   test.each([
     ['text', 'hello', 'The file is not JSON'],
-    ['JSON of something else', '{"a":1}', 'The file is no export of this playground: format is'],
+    [
+      'JSON of something else',
+      '{"a":1}',
+      'The file is not an export of this playground: format is',
+    ],
     [
       'an image elsewhere',
       fileWith({ images: ['https://attacker.test/a.png'] }),
