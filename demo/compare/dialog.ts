@@ -26,8 +26,9 @@ let opened: Dialog | undefined
 /** Opens the dialog, which keeps its columns until the page is closed. */
 export async function openCompare(starting: Promise<Server>, chat: Chat): Promise<void> {
   opened ??= await createDialog(await starting)
+  const conversation = await chat.latest().catch(() => undefined)
   if (opened.element.open) return
-  opened.take(await chat.latest().catch(() => undefined))
+  opened.take(conversation)
   showModal(opened.element)
 }
 
@@ -72,9 +73,9 @@ async function createDialog(server: Server): Promise<Dialog> {
     const created = new Date().toISOString()
     const isTogether = together.input.checked
     try {
-      const asked = before.input.checked ? { ...last, question } : { question }
+      const asked: Asked = before.input.checked ? { ...last, question } : { question }
       const results = await runComparison(server, asked, lanes, isTogether, signal)
-      const { history } = { history: [], ...asked }
+      const { history = [] } = asked
       exports.set({ prompt: question, history, created, together: isTogether, columns: results })
       return signal.aborted ? 'Stopped' : 'Done'
     } catch (error) {

@@ -47,13 +47,14 @@ export async function createList(
 
   /** Shows a change of one conversation, and touches no other row. */
   async function update(id: string): Promise<void> {
-    if (search.value !== '') return fill()
     const found = await store.get(id)
     const known = rows.get(id)
     const [first] = rows.keys()
+    const isSought = search.value !== ''
     // Saves of an answer that arrives leave the list as it is.
-    if (found && known?.title === found.title && first === id)
+    if (found && known?.title === found.title && (isSought || first === id))
       return known.describe(toHeading(found))
+    if (isSought) return fill()
     const rest = [...rows].filter(([other]) => other !== id)
     const hadFocus = known?.element.contains(document.activeElement) ?? false
     known?.element.remove()

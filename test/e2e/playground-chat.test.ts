@@ -150,7 +150,7 @@ describe('with answers by a script', () => {
     await summary.press('Enter')
     expect(await page.locator('.reasoning-text').innerText()).toBe('Let me <b>think</b>.')
     const meta = await page.locator('.meta').innerText()
-    expect(meta).toMatch(/5 tokens .*first token after .*prompt of 1$/)
+    expect(meta).toMatch(/5 tokens .*first token after .*prompt of 1 token$/)
   })
 
   test('is read to screen readers by sentences, while it arrives', async () => {
