@@ -34,13 +34,17 @@ export function createAdd(options: AddOptions): HTMLElement {
   section.setAttribute('aria-labelledby', head.id)
   said.role = 'status'
   const say = (words: string): void => void (said.textContent = words)
+  /** Promise of the work before, so that the server does not start twice at once. */
+  let before: Promise<unknown> = Promise.resolve()
 
   /** Adds a model, shows how far it is, and selects it. */
   function run(what: string, work: () => Promise<Added | string>): void {
     row.replaceChildren()
     say(`Adding ${what} …`)
-    section.scrollIntoView({ block: 'nearest' })
-    work()
+    said.scrollIntoView({ block: 'nearest' })
+    const done = before.then(work)
+    before = done.catch(() => {})
+    done
       .then(async (added) => {
         if (typeof added === 'string') return say(added)
         await onAdded()

@@ -43,16 +43,16 @@ const addHalf = (half: number[]): number[] =>
 
 const BODY = [
   // Locals: one i32 and one v128.
-  ...[2, 1, 0x7f, 1, 0x7b],
-  ...[...get(WEIGHTS), ...get(COUNT), ADD, ...set(END)],
-  ...[0x03, 0x40],
-  ...addHalf(LOW),
-  ...addHalf(HIGH),
-  ...advance(INPUT),
-  ...advance(WEIGHTS),
-  ...[...get(WEIGHTS), ...get(END), 0x49, 0x0d, 0, 0x0b],
-  ...[...lane(0), ...lane(1), ADD, ...lane(2), ADD, ...lane(3), ADD, 0x0b],
-]
+  [2, 1, 0x7f, 1, 0x7b],
+  [...get(WEIGHTS), ...get(COUNT), ADD, ...set(END)],
+  [0x03, 0x40],
+  addHalf(LOW),
+  addHalf(HIGH),
+  advance(INPUT),
+  advance(WEIGHTS),
+  [...get(WEIGHTS), ...get(END), 0x49, 0x0d, 0, 0x0b],
+  [...lane(0), ...lane(1), ADD, ...lane(2), ADD, ...lane(3), ADD, 0x0b],
+].flat()
 
 const text = (words: string): number[] => [words.length, ...new TextEncoder().encode(words)]
 
@@ -66,11 +66,13 @@ const section = (id: number, content: number[]): number[] => [
   ...content,
 ]
 
-const MODULE = new Uint8Array([
-  ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-  ...section(1, [1, 0x60, 3, 0x7f, 0x7f, 0x7f, 1, 0x7f]),
-  ...section(3, [1, 0]),
-  ...section(5, [1, 0, ...leb(WEIGHT_BYTES / PAGE_BYTES + 1)]),
-  ...section(7, [2, ...text('dot'), 0, 0, ...text('memory'), 2, 0]),
-  ...section(10, [1, ...leb(BODY.length), ...BODY]),
-])
+const MODULE = new Uint8Array(
+  [
+    [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+    section(1, [1, 0x60, 3, 0x7f, 0x7f, 0x7f, 1, 0x7f]),
+    section(3, [1, 0]),
+    section(5, [1, 0, ...leb(WEIGHT_BYTES / PAGE_BYTES + 1)]),
+    section(7, [2, ...text('dot'), 0, 0, ...text('memory'), 2, 0]),
+    section(10, [1, ...leb(BODY.length), ...BODY]),
+  ].flat(),
+)

@@ -66,7 +66,7 @@ async function isIdle({ models }: Server): Promise<boolean> {
 async function measureThreads(count: number, signal: AbortSignal): Promise<number | undefined> {
   const workers = Array.from(
     { length: count },
-    () => new Worker(new URL('./worker.ts', import.meta.url), { type: 'module' }),
+    () => new Worker(new URL('./thread.ts', import.meta.url), { type: 'module' }),
   )
   const end = (): void => workers.forEach((worker) => worker.terminate())
   signal.addEventListener('abort', end)
