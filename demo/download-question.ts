@@ -45,7 +45,8 @@ function choice(value: DownloadAnswer, text: string, className: string): HTMLBut
 function rowsOf({ state, listed, explanation, usage }: ModelFacts): Row[] {
   const rows: Row[] = []
   if (state.bytes) {
-    rows.push(['Download', bytes(state.bytes)])
+    const files = explanation.chosen ? `, files of ${explanation.chosen}` : ''
+    rows.push(['Download', `${bytes(state.bytes)}${files}`])
     rows.push(['Memory', `more than ${bytes(state.bytes)}, the size of its files`])
   }
   rows.push(['This device', fitOf(explanation.reasons)])

@@ -16,7 +16,7 @@ interface RecommendedOptions {
 export function createRecommended({ server, place, signal, use }: RecommendedOptions): HTMLElement {
   const section = element('section', 'recommended')
   const head = element('h2', '', 'Recommended for this device')
-  const card = element('div', 'card')
+  const card = element('div', '')
   const said = element('p', 'quiet')
   head.id = 'recommended-model'
   section.setAttribute('aria-labelledby', head.id)
