@@ -84,8 +84,9 @@ export const isListed = (entry: Entry): entry is ModelEntry | Embedder | Reranke
 
 /** Returns a model, or a predictor with an endpoint of its own, in the form of `/v1/models`. */
 export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
-  const { tag, name, created, license, languages, parameters, quantization } = entry
+  const { tag, name, created, description, license, languages, parameters, quantization } = entry
   const card = {
+    ...(description && { description }),
     ...(license && { license }),
     ...(languages && { languages }),
     ...(parameters && { parameters }),

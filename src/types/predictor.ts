@@ -193,6 +193,8 @@ export interface Model {
   maxInputTokens: number
   /** Maximum number of tokens of one completion; `null` if the model generates no text. */
   maxOutputTokens: number | null
+  /** Description of the catalog entry. Absent if it has none. */
+  description?: string | undefined
   /** License: an id of SPDX, or the hub's name for it. Absent if it is not known. */
   license?: string | undefined
   /** Languages that its makers state, as BCP 47 tags. Absent if they are not known. */

@@ -53,6 +53,7 @@ export function toModelJson(model: Model) {
     created_at: created.toISOString(),
     max_input_tokens: model.maxInputTokens,
     max_tokens: model.maxOutputTokens,
+    ...(model.description !== undefined && { description: model.description }),
     ...(model.license !== undefined && { license: model.license }),
     ...(model.languages && { languages: model.languages }),
     ...(model.parameters !== undefined && { parameters: model.parameters }),

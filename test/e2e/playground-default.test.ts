@@ -71,10 +71,9 @@ test(
     await ask(page, 'Write me a poem about the sea.')
     const problem = page.locator('.turn').last().locator('.problem')
     expect(await problem.innerText()).toContain('the guide was not asked')
-    expect(await problem.getByRole('button').allInnerTexts()).toEqual([
-      'Use SmolLM2 135M',
-      'Ask the guide',
-    ])
+    await expect
+      .poll(() => problem.getByRole('button').allInnerTexts())
+      .toEqual(['Use Qwen3 0.6B · about 600 MB', 'Use SmolLM2 135M', 'Ask the guide'])
     await problem.getByRole('button', { name: 'Ask the guide' }).click()
     await expect.poll(() => page.locator('.turn > .meta').count()).toBe(2)
     expect(await answer()).toContain("don't know")
