@@ -187,7 +187,10 @@ export class OpenPredictor {
   ): Promise<PredictionResult> {
     const { signature } = this.#parts.entry
     const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
-    const checked = parseInputs({ ...signature, inputs }, others).set(name, { form: 'tokens', rows })
+    const checked = parseInputs({ ...signature, inputs }, others).set(name, {
+      form: 'tokens',
+      rows,
+    })
     return this.#runAlone(Promise.resolve(planOneRun(() => checked)), signal)
   }
 

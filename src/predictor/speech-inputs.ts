@@ -43,4 +43,3 @@ export function toSpeechInputs(
 
 const invalidValue = (param: string, what: string) =>
   new InoriginError('invalid_request', what, { code: 'invalid_value', param })
-

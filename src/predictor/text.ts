@@ -68,7 +68,10 @@ export async function openTokenizers(
   files: Files,
 ): Promise<Tokenizers> {
   const texts = Object.values(bindings).flatMap(({ text }) => text ?? [])
-  const names = [...texts.map(({ tokenizer }) => tokenizer), ...(decoder ? [decoder.tokenizer] : [])]
+  const names = [
+    ...texts.map(({ tokenizer }) => tokenizer),
+    ...(decoder ? [decoder.tokenizer] : []),
+  ]
   const opened = [...new Set(names)].map(async (name): Promise<[string, TextTokenizer]> => {
     const fail = (why: string, cause?: unknown) =>
       throwPredictorUnusable(tag, `resources.${name}`, why, cause)
@@ -287,6 +290,7 @@ export function tokenizeAll(
     const row = tokenizeText(text, spec, at, { pair: pairs?.[index] })
     const what = `the text has ${row.ids.length} tokens, but the maximum is ${maxTokens}.`
     if (row.ids.length > maxTokens) throwInvalidInput(at, `${what} Shorten it.`)
+    if (row.ids.length === 0) throwInvalidInput(at, 'has no tokens.')
     return row
   })
 }

@@ -114,7 +114,12 @@ const createRanking: RouteHandler = async (context) => {
 const createSpeech: RouteHandler = async (context) => {
   const { fields, ignored } = await readBody(context, speechBodySchema)
   const speech = await context.host.speak(parseSpeech(fields), context.caller)
-  return eventResponse(Promise.resolve(speech), speechEncoder(fields, speech.rate), context, ignored)
+  return eventResponse(
+    Promise.resolve(speech),
+    speechEncoder(fields, speech.rate),
+    context,
+    ignored,
+  )
 }
 
 const listModels: RouteHandler = async ({ request, host, caller }) =>

@@ -24,7 +24,10 @@ export const speechBodySchema = f.object({
     ),
   ),
   voice: f.optional(
-    f.stringOr(f.nonEmptyString, v.object({ id: f.nonEmptyString }, 'a string, or an object with an id')),
+    f.stringOr(
+      f.nonEmptyString,
+      v.object({ id: f.nonEmptyString }, 'a string, or an object with an id'),
+    ),
   ),
   response_format: f.optional(f.oneOf(FORMATS)),
   speed: f.optional(f.numberBetween(0.25, 4)),

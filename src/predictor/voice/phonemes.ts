@@ -40,11 +40,13 @@ export function createPhonemes(
   const split = (text: string, path: string): string[] =>
     Array.from(text.normalize('NFD')).filter((sign) => {
       if (idsOf(sign) && sign !== PAD && sign !== BEGIN && sign !== END) return true
-      if (SPOKEN.test(sign)) throwInvalidInput(path, `the voice cannot say ${JSON.stringify(sign)}.`)
+      if (SPOKEN.test(sign))
+        throwInvalidInput(path, `the voice cannot say ${JSON.stringify(sign)}.`)
       return false
     })
 
-  if (words === 'text') return (text: string, path: string) => toIds(split(text.toLowerCase(), path))
+  if (words === 'text')
+    return (text: string, path: string) => toIds(split(text.toLowerCase(), path))
 
   return (text: string, path: string): number[] => {
     const unknown = new Set<string>()
