@@ -26,8 +26,8 @@ const DEFAULTS = { rate: 22_050, noise: 0.667, length: 1, width: 0.8 }
 const LENGTH_SCALE = 1
 
 /**
- * Resolves with the plan of a voice; `null` if the file beside the graph is of something else. Rejects with
- * `invalid_request` if the voice cannot be spoken.
+ * Resolves with the plan of a voice; `null` if the file beside the graph is of something else, or if the
+ * inputs stay tensors. Rejects with `invalid_request` if it is a voice that cannot speak.
  */
 export async function planPiper(
   folder: Folder,
@@ -35,7 +35,7 @@ export async function planPiper(
   options: PlanOptions,
 ): Promise<Plan | null> {
   const config = await readJson(folder, `${path}.json`)
-  if (!isObject(config['phoneme_id_map'])) return null
+  if (!isObject(config['phoneme_id_map']) || options.tensors.size > 0) return null
   const model = await readChecked(folder, path)
   assertRunsOnCpu(options.devices)
   const drafted = draftPiper(folder, path, model, config)

@@ -84,14 +84,25 @@ export async function openTokenizers(
       const words = texts.find((text) => text.tokenizer === name)?.dictionary
       const dictionary = await files.get(words ?? '')?.text()
       // Few predictors speak, so the code is only loaded for them.
-      const { createVoiceTokenizer } = await import('./voice/tokenizer.ts')
-      return [name, createVoiceTokenizer(own, settings, dictionary)]
+      const { createReader } = await import('./voice/reader.ts')
+      return [name, toTokenizer(createReader(own, settings, dictionary))]
     } catch (cause) {
       return fail(`not a tokenizer (${String(cause)}).`, cause)
     }
   })
   return new Map(await Promise.all(opened))
 }
+
+/** Returns a tokenizer that only reads. A voice writes no texts, and no step needs the places in one. */
+const toTokenizer = (read: (text: string, path: string) => number[]): TextTokenizer => ({
+  tokenize(text, { path = 'text' } = {}) {
+    const ids = read(text, path)
+    return { ids, types: ids.map(() => 0) }
+  },
+  locate: () => [],
+  decode: () => '',
+  idOf: () => undefined,
+})
 
 /** Creates a tokenizer of the contents of its files. */
 export function createTextTokenizer(own: object, settings: object): TextTokenizer {

@@ -67,9 +67,9 @@ export function createResponseBody<Event extends { type: string }>(
           text += await settle().catch(() => '')
         }
         if (signal.aborted) return
-        if (typeof chunk === 'string') text = chunk + text
-        else controller.enqueue(chunk)
-        controller.enqueue(utf8.encode(text))
+        const bytes = typeof chunk === 'string' ? utf8.encode(chunk + text) : chunk
+        controller.enqueue(bytes)
+        if (bytes === chunk && text !== '') controller.enqueue(utf8.encode(text))
         if (!last) return
         controller.close()
         void leave(iterator, !hasFailed)

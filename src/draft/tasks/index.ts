@@ -28,7 +28,7 @@ export function draftTask(
     draftImageLabels(prepared, model, files) ??
     draftPictures(prepared, model, files) ??
     draftSpeech(prepared, model, files) ??
-    draftVoice(prepared, model, files) ??
+    draftVoice(model, files, keep) ??
     prepared
   )
 }

@@ -2,11 +2,12 @@
 import type { Device } from '../../types/index.ts'
 import type { OnnxModel } from '../model.ts'
 import { refuse } from '../refuse.ts'
+import type { KeepTensor } from '../signature.ts'
 import { architectureOf, positive, type TaskFiles } from './files.ts'
 import type { TaskDraft } from './task-draft.ts'
 
 /** Maximum number of tokens of a text, since its memory grows with their square. */
-export const MAX_VOICE_TOKENS = 4_096
+const MAX_VOICE_TOKENS = 4_096
 
 const TEXT = 'text'
 const AUDIO = 'audio'
@@ -56,16 +57,16 @@ export function assertRunsOnCpu(devices: readonly Device[]): void {
 }
 
 /**
- * Returns the draft of a voice that reads letters; `null` if the graph is none. Throws `invalid_request`
- * if it reads something else.
+ * Returns the draft of a voice that reads letters; `null` if the graph is none, or if its tokens stay a
+ * tensor. Throws `invalid_request` if it reads something else.
  */
 export function draftVoice(
-  { notes }: TaskDraft,
   { inputs, outputs }: OnnxModel,
   { config, tokenizer, vocabulary }: TaskFiles,
+  { tensors }: KeepTensor,
 ): TaskDraft | null {
   const has = (list: OnnxModel['inputs'], name: string) => list.some((one) => one.name === name)
-  const isVoice = has(inputs, 'input_ids') && has(outputs, 'waveform')
+  const isVoice = has(inputs, 'input_ids') && has(outputs, 'waveform') && tensors.size === 0
   if (architectureOf(config) !== 'VitsModel' || !isVoice) return null
   if (Object.keys(vocabulary).length === 0)
     throw refuse(
@@ -83,7 +84,6 @@ export function draftVoice(
       'Use a voice that reads letters, such as one of MMS, or one of Piper.',
     )
   const { speaking_rate: speed = 1 } = config
-  const fixed = `Its speed is fixed in the graph (speaking_rate ${String(speed)}).`
   return {
     ...createVoice({
       tokens: 'input_ids',
@@ -94,6 +94,6 @@ export function draftVoice(
       },
       rate: positive(config['sampling_rate']) ?? 16_000,
     }),
-    notes: [...notes, fixed],
+    notes: [`Its speed is fixed in the graph (speaking_rate ${String(speed)}).`],
   }
 }

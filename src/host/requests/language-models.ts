@@ -14,7 +14,6 @@ import type { Embedder, Entry, ModelEntry, Reranker, Speaker } from '../../catal
 import type { Upstream } from '../../catalog/upstream-schema.ts'
 import { InoriginError } from '../../error.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
-import { toSpeechInputs } from '../../predictor/speech-inputs.ts'
 import type {
   AcceptedEvent,
   Caller,
@@ -108,6 +107,7 @@ export class LanguageModels {
       await leases.lookUp(request.model, caller.signal)
       const entry = findSpeaker({ entries: await entries.all() }, request.model)
       // A voice that is unknown is refused before the model is loaded.
+      const { toSpeechInputs } = await import('../../predictor/speech-inputs.ts')
       toSpeechInputs(entry, request)
       return { rate: entry.speech.rate, events: this.#speak(entry, request, caller) }
     },

@@ -11,9 +11,9 @@ const PAD = '_'
 /** Phonemes in a text, as Piper writes them, a word, or a sign. */
 const PARTS = /\[\[(.*?)\]\]|[\p{L}\p{M}\p{N}]+(?:['’\-‐][\p{L}\p{M}\p{N}]+)*['’]?|./gsu
 /** Signs that Piper keeps as pauses. */
-const PAUSE = /[,.;:?!]/
+const PAUSE = /^[,.;:?!]$/
 /** Signs that divide words. */
-const GAP = /[\s\p{Pd}…/]/u
+const GAP = /^[\s\p{Pd}…/]$/u
 
 /** Maximum number of words that an error names. */
 const MAX_NAMED_WORDS = 5
