@@ -141,6 +141,21 @@ test(
   },
 )
 
+test('Events have a sound for each sentence', { tags: ['everyday'] }, async () => {
+  const body = { model: '@me/letters', input: 'One. Two!', stream_format: 'sse' }
+  const { text } = await fetchIn(page, '/v1/audio/speech', { ...body, response_format: 'pcm' })
+  const events = text.split('\n').filter((line) => line.startsWith('data: '))
+  const parsed = events.map((line) => JSON.parse(line.slice(6)) as { type: string; audio?: string })
+  expect(parsed.map(({ type }) => type)).toEqual([
+    'speech.audio.delta',
+    'speech.audio.delta',
+    'speech.audio.done',
+  ])
+  expect(toSamples([...Buffer.from(parsed[1]?.audio ?? '', 'base64')])).toEqual(
+    samplesOf(toLetterIds('two')),
+  )
+})
+
 test('A voice is a predictor, too', { tags: ['everyday'] }, async () => {
   const audio = await page.evaluate(async () => {
     const { server } = globalThis as unknown as InPage
