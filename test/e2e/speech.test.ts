@@ -45,8 +45,7 @@ beforeAll(async () => {
   app.put('piper/voice.onnx.json', JSON.stringify(PIPER_CONFIG))
   app.put('piper/lexicon.txt', 'HELLO  HH AH0 L OW1\nbird\t/bɜːd/\n')
   app.put('piper/voice.onnx', onnxFile(PHONEME_VOICE))
-  for (const name of ['letters', 'piper'])
-    expect(app.inorigin('add', name, '--tag', `@me/${name}`)).toMatchObject({ code: 0, err: '' })
+  for (const name of ['letters', 'piper']) addVoice(name)
   site = await serveStatic({ folders: { '/': app.path('public') }, pages: { '/app.html': PAGE } })
   browser = await openBrowser()
   page = makePatient(await browser.newPage())
@@ -60,6 +59,10 @@ afterAll(async () => {
   await site?.close()
   app?.remove()
 })
+
+function addVoice(name: string): void {
+  expect(app.inorigin('add', name, '--tag', `@me/${name}`)).toMatchObject({ code: 0, err: '' })
+}
 
 interface InPage {
   sdks: typeof Sdks
