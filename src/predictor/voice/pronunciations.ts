@@ -70,18 +70,20 @@ export function parseDictionary(text: string): Pronunciations {
     if (line.startsWith(';;;') || line.startsWith('#')) continue
     // The phonemes of a line follow a tab, or else the first space.
     const [, word, phonemes = ''] = /^([^\t]+?)(?:\t+| +)(.+)$/.exec(line.trim()) ?? []
-    // CMUdict has further pronunciations as `word(2)`, and other ones after a comma.
-    if (word === undefined || /\(\d+\)$/.test(word)) continue
-    const [first = ''] = phonemes.replace(/ +#.*$/, '').split(/,\s*/)
+    // CMUdict has further pronunciations as `word(2)`.
+    if (word === undefined || word.endsWith(')')) continue
     const key = toKey(word)
-    if (!known.has(key)) known.set(key, toPhonemes(first.trim()))
+    if (!known.has(key)) known.set(key, phonemes)
+  }
+  const findWhole = (word: string): string | undefined => {
+    const phonemes = known.get(toKey(word))
+    return phonemes === undefined ? undefined : toPhonemes(phonemes)
   }
   const find = (word: string): string | undefined => {
-    const whole = known.get(toKey(word))
-    if (whole !== undefined) return whole
     const parts = word.split(/[-‐]/)
-    const found = parts.flatMap((part) => known.get(toKey(part)) ?? [])
-    return parts.length > 1 && found.length === parts.length ? found.join(' ') : undefined
+    const found = parts.flatMap((part) => findWhole(part) ?? [])
+    const joined = found.length === parts.length ? found.join(' ') : undefined
+    return findWhole(word) ?? joined
   }
   return { find }
 }
@@ -89,8 +91,10 @@ export function parseDictionary(text: string): Pronunciations {
 const toKey = (word: string): string =>
   word.normalize('NFC').toLowerCase().replaceAll('’', "'").replace(/'$/, '')
 
-/** Returns the phonemes without slashes around them, and spaces between them. */
-function toPhonemes(text: string): string {
+/** Returns the phonemes of a line, without slashes around them and spaces between them. */
+function toPhonemes(line: string): string {
+  // Others follow after a comma.
+  const [text = ''] = line.replace(/ +#.*$/, '').split(/\s*,\s*/)
   if (ARPABET_WORD.test(text))
     return text
       .split(/ +/)
