@@ -9,8 +9,8 @@ export const SMOLLM2_ORIGIN = "from this page's own server"
 
 /**
  * System prompt of questions to SmolLM2 that bring none. Its template has one that names the model. After that
- * one, at the temperature of its card, two of five answers to "What is the capital of France?" begin in French,
- * and many of these repeat themselves without end. After this one, none of 20 did.
+ * one, at the temperature of its card, 7 of 20 answers to "What is the capital of France?" began in French, and
+ * most of these repeat themselves without end. After this one, all 20 were "The capital of France is Paris."
  */
 export const SMOLLM2_SYSTEM = 'You answer questions in plain English.'
 
