@@ -140,6 +140,7 @@ export const ERROR_CODES = [
   'invalid_grammar',
   'invalid_image',
   'invalid_input',
+  'invalid_form',
   'invalid_json',
   'invalid_numbers',
   'invalid_value',

@@ -2,7 +2,8 @@
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
 import { sortBySimilarity } from '../values/text.ts'
-import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry, Reranker } from './schema.ts'
+import type { TextDecoderLayout } from './decoder-schema.ts'
+import type { Catalog, Embedder, Entry, PredictorEntry, Reranker } from './schema.ts'
 
 const MAX_LISTED_TAGS = 5
 
@@ -31,36 +32,56 @@ export function findEntry(
 const modelNotFoundError = (message: string, param: 'model' | 'tag'): InoriginError =>
   new InoriginError('not_found', message, { code: 'model_not_found', param })
 
-/**
- * Returns the entry of a tag that embeds texts. Throws `not_found` if there is none, and
- * `invalid_request` if it is a language model.
- */
-export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder {
-  const all = catalog.entries.filter(isEmbedder).map((entry) => entry.tag)
-  if (all.length === 0) {
-    const what = 'No model of this catalog embeds texts.'
-    throw modelNotFoundError(`${what} Add a predictor whose entry has \`embeddings\`.`, 'model')
-  }
-  const entry = findEntry(catalog, tag, 'model', isEmbedder)
-  if (isEmbedder(entry)) return entry
-  const instead = `does not embed texts; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
-  if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
-  throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
+/** A task with an endpoint: what its models do, for errors, and what an entry of one has. */
+interface Served<One extends Entry> {
+  isServed(entry: Entry): entry is One
+  /** Verb and object, such as `embed texts`, in both numbers. */
+  does: readonly [one: string, several: string]
+  /** What an entry needs. */
+  needs: string
 }
 
+/** Returns the entry of a tag that embeds texts. Throws as {@link findServed}. */
+export const findEmbedder = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder =>
+  findServed(catalog, tag, {
+    isServed: isEmbedder,
+    does: ['embeds texts', 'embed texts'],
+    needs: 'whose entry has `embeddings`',
+  })
+
+/** Returns the entry of a tag that scores documents. Throws as {@link findServed}. */
+export const findReranker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Reranker =>
+  findServed(catalog, tag, {
+    isServed: isReranker,
+    does: ['scores documents', 'score documents'],
+    needs: 'whose entry has `rerank`',
+  })
+
+/** Returns the entry of a tag that writes down speech. Throws as {@link findServed}. */
+export const findTranscriber = (catalog: Pick<Catalog, 'entries'>, tag: Tag): PredictorEntry =>
+  findServed(catalog, tag, {
+    isServed: isTranscriber,
+    does: ['writes down speech', 'write down speech'],
+    needs: 'whose decoder has `speech`, such as Whisper',
+  })
+
 /**
- * Returns the entry of a tag that scores documents. Throws `not_found` if there is none, and
+ * Returns the entry of a tag that serves a task. Throws `not_found` if there is none, and
  * `invalid_request` if it is a language model.
  */
-export function findReranker(catalog: Pick<Catalog, 'entries'>, tag: Tag): Reranker {
-  const all = catalog.entries.filter(isReranker).map((entry) => entry.tag)
+function findServed<One extends Entry>(
+  catalog: Pick<Catalog, 'entries'>,
+  tag: Tag,
+  { isServed, does: [one, several], needs }: Served<One>,
+): One {
+  const all = catalog.entries.filter(isServed).map((entry) => entry.tag)
   if (all.length === 0) {
-    const what = 'No model of this catalog scores documents.'
-    throw modelNotFoundError(`${what} Add a predictor whose entry has \`rerank\`.`, 'model')
+    const what = `No model of this catalog ${one}.`
+    throw modelNotFoundError(`${what} Add a predictor ${needs}.`, 'model')
   }
-  const entry = findEntry(catalog, tag, 'model', isReranker)
-  if (isReranker(entry)) return entry
-  const instead = `does not score documents; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
+  const entry = findEntry(catalog, tag, 'model', isServed)
+  if (isServed(entry)) return entry
+  const instead = `does not ${several}; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
   if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
   throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
 }
@@ -78,12 +99,19 @@ export const isEmbedder = (entry: Entry): entry is Embedder =>
 export const isReranker = (entry: Entry): entry is Reranker =>
   entry.type === 'predictor' && entry.rerank !== undefined
 
+/** Returns `true` for a predictor that writes down speech. */
+export const isTranscriber = (entry: Entry): entry is PredictorEntry =>
+  entry.type === 'predictor' && speechOf(entry) !== undefined
+
+const speechOf = ({ implementations }: PredictorEntry) =>
+  implementations.find(({ decoder }) => decoder?.speech)?.decoder?.speech
+
 /** Returns `true` for an entry of `/v1/models`: all but predictors without an endpoint. */
-export const isListed = (entry: Entry): entry is ModelEntry | Embedder | Reranker =>
-  entry.type === 'model' || isEmbedder(entry) || isReranker(entry)
+export const isListed = (entry: Entry): boolean =>
+  entry.type === 'model' || isEmbedder(entry) || isReranker(entry) || isTranscriber(entry)
 
 /** Returns a model, or a predictor with an endpoint of its own, in the form of `/v1/models`. */
-export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
+export function toModel(entry: Entry): Model {
   const { tag, name, created, license, languages, parameters, quantization } = entry
   const card = {
     ...(license && { license }),
@@ -93,8 +121,11 @@ export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
   }
   if (entry.type === 'predictor') {
     const { embeddings, rerank } = entry
-    const maxInputTokens = embeddings?.maxInputTokens ?? countPairTokens(entry)
+    const speech = speechOf(entry)
+    const maxInputTokens =
+      embeddings?.maxInputTokens ?? (speech ? countPromptTokens(speech) : countPairTokens(entry))
     const capabilities = {
+      ...(speech && { transcription: { translates: speech.tasks !== undefined } }),
       ...(embeddings && { embeddings: { dimensions: embeddings.dimensions } }),
       ...(rerank && { rerank: true }),
     }
@@ -103,6 +134,14 @@ export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
   const { maxInputTokens, maxOutputTokens, capabilities = {} } = entry
   return { tag, name, created, maxInputTokens, maxOutputTokens, ...card, capabilities }
 }
+
+/** Number of positions of the decoder of every published Whisper. */
+const DEFAULT_POSITIONS = 448
+
+/** Returns the maximum number of tokens of a prompt before speech, as Whisper has it. */
+export const countPromptTokens = (
+  speech: NonNullable<TextDecoderLayout['speech']> | undefined,
+): number => Math.floor((speech?.positions ?? DEFAULT_POSITIONS) / 2) - 1
 
 /** Returns the maximum number of tokens of a pair, which all implementations read. */
 const countPairTokens = ({ rerank, implementations }: PredictorEntry): number =>

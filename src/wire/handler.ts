@@ -4,8 +4,8 @@
  * the field as the client sent it. This folder knows the host only by its type.
  */
 import { InoriginError } from '../error.ts'
-import type { Host } from '../types/index.ts'
-import { readBody } from './body.ts'
+import type { Host, TranscriptionRequest } from '../types/index.ts'
+import { readBody, readForm } from './body.ts'
 import { chatBodySchema, findChatConflict, parseChat } from './chat.ts'
 import { chatEncoder } from './chat-encoder.ts'
 import { embeddingsBodySchema, embeddingsEncoder, parseEmbeddings } from './embeddings.ts'
@@ -42,6 +42,13 @@ import {
   type RouteEntry,
   type RouteHandler,
 } from './route.ts'
+import {
+  findSpeechConflict,
+  parseSpeech,
+  speechEncoder,
+  speechFieldNames,
+  speechFormSchemas,
+} from './transcriptions.ts'
 import { shorten } from '../values/text.ts'
 
 /**
@@ -110,6 +117,15 @@ const createRanking: RouteHandler = async (context) => {
   return eventResponse(ranking, rerankEncoder(fields, request), context, ignored)
 }
 
+const createTranscript =
+  (task: TranscriptionRequest['task']): RouteHandler =>
+  async (context) => {
+    const { fields, ignored } = await readForm(context, speechFormSchemas[task], findSpeechConflict)
+    const transcription = context.host.transcribe(parseSpeech(fields, task), context.caller)
+    const encoder = speechEncoder(fields, task)
+    return eventResponse(transcription, encoder, context, ignored, speechFieldNames)
+  }
+
 const listModels: RouteHandler = async ({ request, host, caller }) =>
   jsonResponse(toModelListJson(await host.models(caller), new URL(request.url).searchParams))
 
@@ -160,6 +176,8 @@ const ROUTES: readonly RouteEntry[] = [
   ['POST', '/messages/count_tokens', countMessageTokens],
   ['POST', '/embeddings', createEmbeddings],
   ['POST', '/rerank', createRanking],
+  ['POST', '/audio/transcriptions', createTranscript('transcribe')],
+  ['POST', '/audio/translations', createTranscript('translate')],
   ['GET', '/models', listModels],
   ['GET', '/models/(.+)', getModelByTag],
   ['POST', '/predictions', createPrediction],

@@ -7,6 +7,7 @@ import {
   findEntry,
   isEmbedder,
   isReranker,
+  isTranscriber,
   unsupportedModelError,
 } from '../../catalog/find-entry.ts'
 import { completeEntry, type ResolvedHub } from '../../catalog/hub/resolve-hub.ts'
@@ -343,6 +344,10 @@ export async function findModel(
     throw unsupportedModelError(tag, 'embeds texts and does not chat; use /v1/embeddings')
   if (isReranker(entry))
     throw unsupportedModelError(tag, 'scores documents and does not chat; use /v1/rerank')
+  if (isTranscriber(entry)) {
+    const instead = 'use /v1/audio/transcriptions'
+    throw unsupportedModelError(tag, `writes down speech and does not chat; ${instead}`)
+  }
   if (entry.type !== 'model') {
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }

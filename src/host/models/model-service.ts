@@ -3,6 +3,7 @@ import type { Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { EngineSetup, Files } from '../../engine/engine.ts'
 import type { ThreadBenchmarkSetup } from '../../engine/onnx/thread-benchmark.ts'
+import type { Sound } from '../../predictor/audio.ts'
 import type { PredictorSetup } from '../../predictor/open-predictor.ts'
 import type {
   AcceptedEvent,
@@ -16,6 +17,8 @@ import type {
   MethodTable,
   Ranking,
   RerankRequest,
+  TranscribeOptions,
+  TranscriptionEvent,
 } from '../../types/index.ts'
 
 /** Parameters with which a model worker opens a language model. */
@@ -44,6 +47,11 @@ export interface PredictorFiles extends Pick<
   mustCompare: boolean
 }
 
+/** Speech with decoded sound, and how it is written down. */
+export interface SoundRequest extends TranscribeOptions {
+  sound: Sound
+}
+
 /** A generation that the model worker has accepted. */
 export type AcceptedGeneration = EventStream<GenerationEvent> & Pick<AcceptedEvent, 'ignored'>
 
@@ -69,6 +77,8 @@ export interface ModelService extends DirectPredictor {
   embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<Embeddings>>
   /** Accepts a request when its pairs are tokenized and queued. The only event has all scores. */
   rerank(request: RerankRequest, caller: Caller): Promise<EventStream<Ranking>>
+  /** Accepts a request when it is queued. Its events are those of the endpoint. */
+  transcribe(request: SoundRequest, caller: Caller): Promise<EventStream<TranscriptionEvent>>
   /**
    * Measures one run of a predictor with the inputs, in milliseconds. For a language model, which
    * takes no inputs here, it is the time for one token.
@@ -89,6 +99,7 @@ export const MODEL_METHODS = {
   countTokens: 'call',
   embed: 'stream',
   rerank: 'stream',
+  transcribe: 'stream',
   measure: 'call',
   measureThreads: 'call',
 } as const satisfies MethodTable<ModelService>

@@ -143,7 +143,7 @@ export function withLoaded<T>(
 }
 
 /** Resolves when the implementation is loaded, and reports the progress until then. */
-async function waitUntilLoaded(
+export async function waitUntilLoaded(
   { instance }: Lease,
   signal: AbortSignal,
   onProgress: (progress: LoadProgress) => void = () => undefined,
