@@ -45,7 +45,7 @@ const OUTCOMES: Readonly<Record<string, readonly (RegExp | string)[]>> = {
   'docs/start.md': [TOOL, /^$/, /browser|inorigin/],
   'docs/storage.md': [FILE],
   'docs/testing.md': ['needs a template: test/templates'],
-  'docs/tasks.md': [FILE, FILE, FILE, FILE],
+  'docs/tasks.md': [FILE, FILE, FILE, FILE, FILE],
   'docs/tools.md': [/weather/],
   'docs/upstream.md': [/^$/],
   'docs/vite.md': [TOOL, /^$/, TOOL, 'needs a script of the app: test/templates', WORKER],

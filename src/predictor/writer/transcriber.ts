@@ -286,7 +286,8 @@ export class Transcriber {
   #decode(tokens: readonly number[]): string {
     const { layout, tokenizer } = this.#setup
     const own = tokens.filter((token) => token < (layout.end[0] ?? Infinity))
-    return tokenizer.decode(own, { isPlain: true, tidies: false })
+    // The tokenizer decodes no empty list.
+    return own.length > 0 ? tokenizer.decode(own, { isPlain: true, tidies: false }) : ''
   }
 
   /** Returns the parts of a window of `count` frames, and the frame at which the next one begins. */
