@@ -319,6 +319,8 @@ export interface TranscriptionRequest extends TranscribeOptions {
   model: Tag
   /** The file as it was sent. */
   file: Blob
+  /** `true` for the text in pieces, besides the whole. */
+  isStreamed: boolean
 }
 
 /** Part of what is said. Times are in seconds. */

@@ -88,6 +88,7 @@ export function parseSpeech(form: SpeechForm, task: Task): TranscriptionRequest 
     task,
     model,
     file: sound,
+    isStreamed: form.stream ?? false,
     ...(language && { language }),
     ...(prompt && { prompt }),
     ...(temperature && { temperature }),

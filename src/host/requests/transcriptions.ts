@@ -20,7 +20,7 @@ interface TranscriptionOptions {
 export function createTranscriptions({ entries, leases, decode }: TranscriptionOptions) {
   async function* transcribe(
     entry: PredictorEntry,
-    { file, ...options }: TranscriptionRequest,
+    { file, isStreamed, ...options }: TranscriptionRequest,
     caller: Caller,
   ): AsyncGenerator<TranscriptionEvent> {
     const { signal } = caller
@@ -35,6 +35,7 @@ export function createTranscriptions({ entries, leases, decode }: TranscriptionO
         await waitUntilLoaded(lease, signal)
         const { events } = await instance.worker.transcribe({ ...options, sound }, caller)
         for await (const event of events) {
+          if (event.type === 'text' && !isStreamed) continue
           hasBegun = true
           yield event
         }

@@ -104,7 +104,13 @@ describe("OpenAI's client", () => {
     })
     expect(await first?.file.text()).toBe('sound')
     const { file: _, ...rest } = second ?? {}
-    expect(rest).toEqual({ model, task: 'translate', hasSegments: false, hasWords: false })
+    expect(rest).toEqual({
+      model,
+      task: 'translate',
+      isStreamed: false,
+      hasSegments: false,
+      hasWords: false,
+    })
   })
 
   it('gets each format', async () => {
