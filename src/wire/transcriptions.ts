@@ -15,7 +15,7 @@ import type { EventEncoder } from './response-body.ts'
 type Task = TranscribeOptions['task']
 
 const file = v.pipe(
-  v.custom<File>((value) => value instanceof Blob, 'a file'),
+  v.instance(Blob, 'a file'),
   v.check(({ size }) => size > 0, 'a file that is not empty'),
 )
 
@@ -196,6 +196,7 @@ export function toLanguageName(code: string): string {
 /** Returns the segments as subtitles. SRT and WebVTT differ in the mark before milliseconds. */
 const formatCues = (segments: readonly TranscribedSegment[], mark: string): string =>
   segments
+    .filter(({ text }) => text.trim() !== '')
     .map(({ start, end, text }, index) => {
       const number = mark === ',' ? `${index + 1}\n` : ''
       const own = text.trim().replaceAll('-->', '->')

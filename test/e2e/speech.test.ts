@@ -206,8 +206,8 @@ test(
     expect(await ask(flac)).toMatchObject({ text })
     const english = await ask(second, { language: 'de' }, 'translations')
     expect(english.text).toBe(written(GERMAN, TRANSLATE).trim())
-    const prompted = await ask(second, { prompt: 'list' })
-    const before = [PREVIOUS, ...tokenizer.encode(' list', { add_special_tokens: false }).ids]
+    const prompted = await ask(second, { prompt: '12' })
+    const before = [PREVIOUS, ...tokenizer.encode(' 12', { add_special_tokens: false }).ids]
     expect(prompted.text).toBe(written(ENGLISH, TRANSCRIBE, 2, before).trim())
 
     const long = wavFile(toSamples(tone(2.5)), RATE)
@@ -271,13 +271,6 @@ test.each<[string, () => Uint8Array, object, 'transcriptions' | 'translations', 
     { status: 400, param: 'file', message: expect.stringContaining('Send wav, mp3, m4a') },
   ],
   [
-    'a file of 30 MB of zeros',
-    () => new Uint8Array(30e6),
-    {},
-    'transcriptions',
-    { status: 400, param: 'file', message: expect.stringContaining('is larger than') },
-  ],
-  [
     'a WAV file without samples',
     () => wavFile(new Int16Array(0), RATE),
     {},
@@ -320,6 +313,17 @@ test.each<[string, () => Uint8Array, object, 'transcriptions' | 'translations', 
   expect(await ask(file(), fields, endpoint)).toMatchObject(error)
 })
 
+test('A file of 30 MB of zeros is refused', async () => {
+  const error = await page.evaluate(async (model) => {
+    const form = new FormData()
+    form.append('file', new File([new Uint8Array(30e6)], 'zeros.mp3'))
+    form.append('model', model)
+    const response = await fetch('/v1/audio/transcriptions', { method: 'POST', body: form })
+    return ((await response.json()) as { error: { param: string; message: string } }).error
+  }, TAG)
+  expect(error).toMatchObject({ param: 'file', message: expect.stringContaining('is larger than') })
+})
+
 test('A model that knows only English says so', async () => {
   const sound = wavFile(toSamples(tone(1)), RATE)
   const asked = { model: ENGLISH_TAG, response_format: 'verbose_json' }
@@ -351,7 +355,7 @@ test('A reader that leaves ends the work', async () => {
       ending.abort()
       return last
     },
-    [Buffer.from(wavFile(toSamples(tone(120)), RATE)).toString('base64'), TAG] as const,
+    [Buffer.from(wavFile(toSamples(tone(20)), RATE)).toString('base64'), TAG] as const,
   )
   expect(failures).toMatchObject({
     type: 'failure',

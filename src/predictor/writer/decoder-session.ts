@@ -137,7 +137,7 @@ export class DecoderSession {
         const weights = results[toAttentionOutput(layer)]
         // The weights of a layer are `[1, heads, tokens, length]`.
         const count = weights?.dims[2] ?? 1
-        return (weights && rowsOf(weights)[head * count + count - 1]) ?? new Float32Array()
+        return (weights && rowsOf(weights)[head * count + count - 1])?.slice() ?? new Float32Array()
       }),
     }
   }

@@ -39,12 +39,9 @@ interface Heard extends Transcript {
   device: Device
 }
 
-/** Sound of a call, and how it is written down. */
+/** How the sound of a call is written down. */
 interface Hearing {
-  heard: LogMel
   mel: Mel
-  /** Number of frames of the sound, without the silence after it. */
-  frames: number
   options: TranscribeOptions
   language: string
   /** `true` if the decoder writes timestamps. */
@@ -130,7 +127,7 @@ export class Transcriber {
     const range = { temperature, topK: 0, topP: 1, minP: 0 }
     const choose =
       temperature > 0 ? (row: Float32Array) => drawFromRow(row, range, random()) : undefined
-    const hearing = { heard, mel, frames, options, language, isTimed, choose }
+    const hearing = { mel, options, language, isTimed, choose }
     const duration = samples.length / rate
     const all: Heard = {
       text: '',
@@ -245,7 +242,7 @@ export class Transcriber {
     for await (const { token, scores, step } of writing) {
       // A step attends with the token before the one that it chooses.
       if (tokens.length > 0) attention.push(step.attention)
-      else if (step.rows.length === prompt.length) before = step.rows[started - 1]
+      else if (step.rows.length === prompt.length) before = step.rows[started - 1]?.slice()
       if (options.hasSegments) logprobs += logprobOf(scores, token)
       if (end.includes(token)) break
       tokens.push(token)
