@@ -82,6 +82,7 @@ beforeAll(async () => {
   put('painter', 'SegformerForSemanticSegmentation', PAINTER, ['red', 'green', 'blue'])
   const [first, next] = ['first', 'next'] as const
   putWriter('merged', { decoder_model_merged: 'merged' })
+  putWriter('whole', { decoder_model: first })
   putWriter('divided', { decoder_model: first, decoder_with_past_model: next }, 'onnx/')
   site = await serveStatic({ folders: { '/': app.path('public') }, pages: { '/app.html': PAGE } })
   browser = await openBrowser()
@@ -235,8 +236,8 @@ test(
   },
 )
 
-test.each(['merged', 'divided'])(
-  'An encoder-decoder writes a text from its caches: %s',
+test.each(['merged', 'divided', 'whole'])(
+  'An encoder-decoder writes a text, from its caches if it has any: %s',
   { tags: ['everyday'] },
   async (name) => {
     const predict = (inputs: object) => predictIn(page, `@me/${name}`, inputs)

@@ -1144,7 +1144,7 @@ def attention_configs(source):
     return {
         "encoder_model": config.with_behavior("encoder"),
         "decoder_model": config.with_behavior("decoder", use_past=True, use_past_in_inputs=False),
-        "decoder_with_past_model": config.with_behavior("decoder", use_past=True),
+        "decoder_with_past_model": config.with_behavior("decoder", use_past=True, use_past_in_inputs=True),
     }
 
 

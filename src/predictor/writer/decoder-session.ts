@@ -120,9 +120,11 @@ export class DecoderSession {
     const session = isFirst ? this.#first : this.#next
     const isCached = isFirst || this.#caches.size > 0
     const feeds = this.#toFeeds(session, isCached ? tokens : this.#tokens, isCached ? before : 0)
+    // A graph may return caches that no input takes.
+    const keeps = this.#next.inputs.some(({ name }) => isPast(name))
     const kept = session.outputs
       .map(({ name }) => name)
-      .filter((name) => isPresent(name) && (isFirst || !isOfEncoder(name)))
+      .filter((name) => keeps && isPresent(name) && (isFirst || !isOfEncoder(name)))
     const layers = new Set(this.#heads.map(([layer]) => toAttentionOutput(layer)))
     const results = await session.run(feeds, [LOGITS, ...layers, ...kept])
     for (const name of kept) {
