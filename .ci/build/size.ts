@@ -12,7 +12,7 @@ export const BUDGETS = [
   { name: 'test server', file: 'testing.js', limit: 64 },
   { name: 'Prompt API', file: 'language-model.js', limit: 18 },
   { name: 'own service worker', file: 'sw/index.js', limit: 55 },
-  { name: 'host worker', file: 'worker.js', limit: 126 },
+  { name: 'host worker', file: 'worker.js', limit: 129 },
   { name: 'Vite plugin', file: 'vite.js', limit: 15 },
   { name: 'list of MLC models', file: 'catalogs/mlc.js', limit: 8 },
 ] as const

@@ -39,8 +39,8 @@ export function fillDevicePage(starting: Promise<Server>): FillPage {
         section('Storage', [
           ['Models', bytes(usage.bytes)],
           ['Files of the library', bytes(usage.assetBytes)],
-          ['All of this site', originBytes === null ? 'not reported' : bytes(originBytes)],
-          ['Allowed', quotaBytes === null ? 'not reported' : bytes(quotaBytes)],
+          ['This site in all', originBytes === null ? 'not reported' : bytes(originBytes)],
+          ['Limit of the browser', quotaBytes === null ? 'not reported' : bytes(quotaBytes)],
           ['Kept until deleted', persisted ? 'yes' : 'no, the browser may delete it'],
         ]),
         host.element,
@@ -66,10 +66,14 @@ async function followTrace(
   }
 }
 
-/** Resolves with the explanation of some entry; the device in it is the same for all. */
+/**
+ * Resolves with the explanation of some entry; the device in it is the same for all. An entry whose files are
+ * not known would ask its hub.
+ */
 async function explainAny(server: Server, signal: AbortSignal): Promise<Explanation | undefined> {
-  const [first] = await server.models.list()
-  return first && server.explain(first.tag, { signal })
+  const states = await server.models.list()
+  const known = states.find(({ bytes: size }) => size !== null)
+  return known && server.explain(known.tag, { signal })
 }
 
 function processorRows(explanation: Explanation | undefined): Row[] {
@@ -81,7 +85,7 @@ function processorRows(explanation: Explanation | undefined): Row[] {
   return [
     ['Logical processors', String(cores ?? navigator.hardwareConcurrency)],
     ['WASM threads', threads],
-    ['SIMD of WASM', wasm?.simd ? 'yes' : 'no'],
+    ['WASM SIMD', wasm?.simd ? 'yes' : 'no'],
     ['Cross-origin isolated', crossOriginIsolated ? 'yes' : 'no'],
     ['Memory', memory ? `${bytes(memory)} or more, as the browser reports it` : 'not reported'],
   ]

@@ -3,7 +3,7 @@ import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
 import { sortBySimilarity } from '../values/text.ts'
 import type { TextDecoderLayout } from './decoder-schema.ts'
-import type { Catalog, Embedder, Entry, PredictorEntry, Reranker } from './schema.ts'
+import type { Catalog, Embedder, Entry, PredictorEntry, Reranker, Speaker } from './schema.ts'
 
 const MAX_LISTED_TAGS = 5
 
@@ -32,56 +32,45 @@ export function findEntry(
 const modelNotFoundError = (message: string, param: 'model' | 'tag'): InoriginError =>
   new InoriginError('not_found', message, { code: 'model_not_found', param })
 
-/** A task with an endpoint: what its models do, for errors, and what an entry of one has. */
-interface Served<One extends Entry> {
-  isServed(entry: Entry): entry is One
-  /** Verb and object, such as `embed texts`, in both numbers. */
-  does: readonly [one: string, several: string]
-  /** What an entry needs. */
-  needs: string
-}
-
-/** Returns the entry of a tag that embeds texts. Throws as {@link findServed}. */
-export const findEmbedder = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder =>
-  findServed(catalog, tag, {
-    isServed: isEmbedder,
-    does: ['embeds texts', 'embed texts'],
-    needs: 'whose entry has `embeddings`',
-  })
-
-/** Returns the entry of a tag that scores documents. Throws as {@link findServed}. */
-export const findReranker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Reranker =>
-  findServed(catalog, tag, {
-    isServed: isReranker,
-    does: ['scores documents', 'score documents'],
-    needs: 'whose entry has `rerank`',
-  })
-
-/** Returns the entry of a tag that writes down speech. Throws as {@link findServed}. */
-export const findTranscriber = (catalog: Pick<Catalog, 'entries'>, tag: Tag): PredictorEntry =>
-  findServed(catalog, tag, {
-    isServed: isTranscriber,
-    does: ['writes down speech', 'write down speech'],
-    needs: 'whose decoder has `speech`, such as Whisper',
-  })
-
 /**
- * Returns the entry of a tag that serves a task. Throws `not_found` if there is none, and
+ * Returns the entry of a tag that embeds texts. Throws `not_found` if there is none, and
  * `invalid_request` if it is a language model.
  */
-function findServed<One extends Entry>(
+export const findEmbedder = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder =>
+  findOfTask(catalog, tag, isEmbedder, { field: 'embeddings', does: 'embed', what: 'texts' })
+
+/** Returns the entry of a tag that scores documents. Throws as {@link findEmbedder}. */
+export const findReranker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Reranker =>
+  findOfTask(catalog, tag, isReranker, { field: 'rerank', does: 'score', what: 'documents' })
+
+/** Returns the entry of a tag that speaks texts. Throws as {@link findEmbedder}. */
+export const findSpeaker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Speaker =>
+  findOfTask(catalog, tag, isSpeaker, { field: 'speech', does: 'speak', what: 'texts' })
+
+/** Returns the entry of a tag that writes down speech. Throws as {@link findEmbedder}. */
+export const findTranscriber = (catalog: Pick<Catalog, 'entries'>, tag: Tag): PredictorEntry =>
+  findOfTask(catalog, tag, isTranscriber, {
+    field: 'decoder.speech',
+    does: 'write',
+    what: 'down speech',
+  })
+
+/** Returns the entry of a tag that fits. `field` is that of entries which do it. */
+function findOfTask<Fitting extends PredictorEntry>(
   catalog: Pick<Catalog, 'entries'>,
   tag: Tag,
-  { isServed, does: [one, several], needs }: Served<One>,
-): One {
-  const all = catalog.entries.filter(isServed).map((entry) => entry.tag)
+  isFit: (entry: Entry) => entry is Fitting,
+  { field, does, what }: { field: string; does: string; what: string },
+): Fitting {
+  const all = catalog.entries.filter(isFit).map((entry) => entry.tag)
   if (all.length === 0) {
-    const what = `No model of this catalog ${one}.`
-    throw modelNotFoundError(`${what} Add a predictor ${needs}.`, 'model')
+    const none = `No model of this catalog ${does}s ${what}.`
+    throw modelNotFoundError(`${none} Add a predictor whose entry has \`${field}\`.`, 'model')
   }
-  const entry = findEntry(catalog, tag, 'model', isServed)
-  if (isServed(entry)) return entry
-  const instead = `does not ${several}; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
+  const entry = findEntry(catalog, tag, 'model', isFit)
+  if (isFit(entry)) return entry
+  const others = all.slice(0, MAX_LISTED_TAGS).join(', ')
+  const instead = `does not ${does} ${what}; ${others} does`
   if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
   throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
 }
@@ -99,35 +88,42 @@ export const isEmbedder = (entry: Entry): entry is Embedder =>
 export const isReranker = (entry: Entry): entry is Reranker =>
   entry.type === 'predictor' && entry.rerank !== undefined
 
+/** Returns `true` for a predictor that speaks texts. */
+export const isSpeaker = (entry: Entry): entry is Speaker =>
+  entry.type === 'predictor' && entry.speech !== undefined
+
 /** Returns `true` for a predictor that writes down speech. */
 export const isTranscriber = (entry: Entry): entry is PredictorEntry =>
-  entry.type === 'predictor' && speechOf(entry) !== undefined
+  entry.type === 'predictor' && findHearing(entry) !== undefined
 
-const speechOf = ({ implementations }: PredictorEntry) =>
+const findHearing = ({ implementations }: PredictorEntry) =>
   implementations.find(({ decoder }) => decoder?.speech)?.decoder?.speech
 
 /** Returns `true` for an entry of `/v1/models`: all but predictors without an endpoint. */
 export const isListed = (entry: Entry): boolean =>
-  entry.type === 'model' || isEmbedder(entry) || isReranker(entry) || isTranscriber(entry)
+  entry.type === 'model' ||
+  [isEmbedder, isReranker, isSpeaker, isTranscriber].some((isServed) => isServed(entry))
 
 /** Returns a model, or a predictor with an endpoint of its own, in the form of `/v1/models`. */
 export function toModel(entry: Entry): Model {
-  const { tag, name, created, license, languages, parameters, quantization } = entry
+  const { tag, name, created, description, license, languages, parameters, quantization } = entry
   const card = {
+    ...(description && { description }),
     ...(license && { license }),
     ...(languages && { languages }),
     ...(parameters && { parameters }),
     ...(quantization && { quantization }),
   }
   if (entry.type === 'predictor') {
-    const { embeddings, rerank } = entry
-    const speech = speechOf(entry)
+    const { embeddings, rerank, speech } = entry
+    const hearing = findHearing(entry)
     const maxInputTokens =
-      embeddings?.maxInputTokens ?? (speech ? countPromptTokens(speech) : countPairTokens(entry))
+      embeddings?.maxInputTokens ?? (hearing ? countPromptTokens(hearing) : countTextTokens(entry))
     const capabilities = {
-      ...(speech && { transcription: { translates: speech.tasks !== undefined } }),
+      ...(hearing && { transcription: { translates: hearing.tasks !== undefined } }),
       ...(embeddings && { embeddings: { dimensions: embeddings.dimensions } }),
       ...(rerank && { rerank: true }),
+      ...(speech && { speech: { voices: listVoices({ ...entry, speech }), rate: speech.rate } }),
     }
     return { tag, name, created, maxInputTokens, maxOutputTokens: null, ...card, capabilities }
   }
@@ -143,13 +139,22 @@ export const countPromptTokens = (
   speech: NonNullable<TextDecoderLayout['speech']> | undefined,
 ): number => Math.floor((speech?.positions ?? DEFAULT_POSITIONS) / 2) - 1
 
-/** Returns the maximum number of tokens of a pair, which all implementations read. */
-const countPairTokens = ({ rerank, implementations }: PredictorEntry): number =>
-  Math.min(
-    ...implementations.flatMap(
-      ({ bindings = {} }) => bindings[rerank?.input ?? '']?.text?.most ?? [],
-    ),
+/** Returns the maximum number of tokens of a text or a pair, which all implementations read. */
+function countTextTokens({ rerank, speech, implementations }: PredictorEntry): number {
+  const input = rerank?.input ?? speech?.input ?? ''
+  return Math.min(
+    ...implementations.flatMap(({ bindings = {} }) => bindings[input]?.text?.most ?? []),
   )
+}
+
+/** Voice of a model that names none, and the default voice of every other model. */
+export const DEFAULT_VOICE = 'default'
+
+/** Returns the voices of a model, the default one first. */
+export function listVoices({ signature, speech }: Speaker): string[] {
+  const input = signature.inputs.find(({ name }) => name === speech.voice)
+  return [DEFAULT_VOICE, ...(input?.enumeration ?? []).map(({ name }) => name)]
+}
 
 /** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */
 export function toPredictor(entry: PredictorEntry): Predictor {

@@ -15,6 +15,9 @@ import type {
   GenerationRequest,
   Host,
   TranscriptionRequest,
+  SpeechEvent,
+  SpeechRequest,
+  SpeechStream,
   Usage,
 } from '../types/index.ts'
 import { MAX_FAILOVERS } from './ask.ts'
@@ -42,6 +45,7 @@ export function withFailover(host: Host): Host {
     embed: (request, caller) => openWithFailover(() => host.embed(request, caller)),
     rerank: (request, caller) => openWithFailover(() => host.rerank(request, caller)),
     transcribe: (request, caller) => transcribeWithFailover(host, request, caller),
+    speak: (request, caller) => continueSpeech(host, request, caller),
     createRemotePrediction: (request, caller) =>
       openWithFailover(() => host.createRemotePrediction(request, caller)),
   }
@@ -101,6 +105,20 @@ function transcribeWithFailover(host: Host, request: TranscriptionRequest, calle
       return text === '' ? null : { ...event, text }
     },
   })
+}
+
+/** Speaks a text, and what is left of it on the next host. */
+function continueSpeech(host: Host, request: SpeechRequest, caller: Caller) {
+  let skippedSentences = request.skippedSentences ?? 0
+  return openWithFailover<SpeechEvent, SpeechStream>(
+    () => host.speak({ ...request, skippedSentences }, caller),
+    {
+      select(event) {
+        if (event.type === 'audio') skippedSentences += 1
+        return event
+      },
+    },
+  )
 }
 
 /** Events of a stream, of which the one of type `finish` is the last. */

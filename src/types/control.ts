@@ -159,6 +159,7 @@ export type TracedOperation =
   | 'embed'
   | 'rerank'
   | 'transcribe'
+  | 'speak'
   | 'createPrediction'
   | 'createRemotePrediction'
   | 'createBackground'

@@ -182,6 +182,8 @@ export interface ModelCapabilities {
   rerank?: boolean
   /** Speech is written down, and also translated if it `translates`. Such a model does not chat. */
   transcription?: { translates: boolean }
+  /** Speech, with the names of its voices, and its samples per second. Such a model does not chat. */
+  speech?: { voices: readonly string[]; rate: number }
 }
 
 /** A language model, or a predictor with an endpoint of its own, as the catalog describes it. */
@@ -192,12 +194,14 @@ export interface Model {
   /** Date on which it was added, in RFC 3339. */
   created: string
   /**
-   * Maximum number of tokens of prompt and completion together, of one text to embed or to score, or of the
-   * prompt before speech.
+   * Maximum number of tokens of prompt and completion together, of one text to embed, to score or to speak,
+   * or of the prompt before speech.
    */
   maxInputTokens: number
   /** Maximum number of tokens of one completion; `null` if the model generates no text. */
   maxOutputTokens: number | null
+  /** Description of the catalog entry. Absent if it has none. */
+  description?: string | undefined
   /** License: an id of SPDX, or the hub's name for it. Absent if it is not known. */
   license?: string | undefined
   /** Languages that its makers state, as BCP 47 tags. Absent if they are not known. */

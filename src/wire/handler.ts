@@ -30,6 +30,7 @@ import {
 } from './predictions.ts'
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { parseRerank, rerankBodySchema, rerankEncoder } from './rerank.ts'
+import { parseSpeech, speechBodySchema, speechEncoder } from './speech.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
   countResponse,
@@ -43,11 +44,11 @@ import {
   type RouteHandler,
 } from './route.ts'
 import {
-  findSpeechConflict,
-  parseSpeech,
-  speechEncoder,
-  speechFieldNames,
-  speechFormSchemas,
+  findTranscriptionConflict,
+  parseTranscription,
+  transcriptionEncoder,
+  transcriptionFieldNames,
+  transcriptionSchemas,
 } from './transcriptions.ts'
 import { shorten } from '../values/text.ts'
 
@@ -120,11 +121,26 @@ const createRanking: RouteHandler = async (context) => {
 const createTranscript =
   (task: TranscriptionRequest['task']): RouteHandler =>
   async (context) => {
-    const { fields, ignored } = await readForm(context, speechFormSchemas[task], findSpeechConflict)
-    const transcription = context.host.transcribe(parseSpeech(fields, task), context.caller)
-    const encoder = speechEncoder(fields, task)
-    return eventResponse(transcription, encoder, context, ignored, speechFieldNames)
+    const { fields, ignored } = await readForm(
+      context,
+      transcriptionSchemas[task],
+      findTranscriptionConflict,
+    )
+    const transcription = context.host.transcribe(parseTranscription(fields, task), context.caller)
+    const encoder = transcriptionEncoder(fields, task)
+    return eventResponse(transcription, encoder, context, ignored, transcriptionFieldNames)
   }
+
+const createSpeech: RouteHandler = async (context) => {
+  const { fields, ignored } = await readBody(context, speechBodySchema)
+  const speech = await context.host.speak(parseSpeech(fields), context.caller)
+  return eventResponse(
+    Promise.resolve(speech),
+    speechEncoder(fields, speech.rate),
+    context,
+    ignored,
+  )
+}
 
 const listModels: RouteHandler = async ({ request, host, caller }) =>
   jsonResponse(toModelListJson(await host.models(caller), new URL(request.url).searchParams))
@@ -178,6 +194,7 @@ const ROUTES: readonly RouteEntry[] = [
   ['POST', '/rerank', createRanking],
   ['POST', '/audio/transcriptions', createTranscript('transcribe')],
   ['POST', '/audio/translations', createTranscript('translate')],
+  ['POST', '/audio/speech', createSpeech],
   ['GET', '/models', listModels],
   ['GET', '/models/(.+)', getModelByTag],
   ['POST', '/predictions', createPrediction],

@@ -6,7 +6,7 @@ const supports = (supported = false) => ({ supported })
 const no = supports()
 
 function toCapabilitiesJson(given: ModelCapabilities) {
-  const { tools, imageInput, structuredOutputs, embeddings, rerank, transcription } = given
+  const { tools, imageInput, structuredOutputs, embeddings, rerank, transcription, speech } = given
   const thinking = supports(given.thinking)
   return {
     batch: no,
@@ -38,6 +38,10 @@ function toCapabilitiesJson(given: ModelCapabilities) {
     embeddings: { ...supports(embeddings !== undefined), ...embeddings },
     rerank: supports(rerank),
     transcription: { ...supports(transcription !== undefined), ...transcription },
+    speech: {
+      ...supports(speech !== undefined),
+      ...(speech && { voices: speech.voices, sample_rate: speech.rate }),
+    },
   }
 }
 
@@ -54,6 +58,7 @@ export function toModelJson(model: Model) {
     created_at: created.toISOString(),
     max_input_tokens: model.maxInputTokens,
     max_tokens: model.maxOutputTokens,
+    ...(model.description !== undefined && { description: model.description }),
     ...(model.license !== undefined && { license: model.license }),
     ...(model.languages && { languages: model.languages }),
     ...(model.parameters !== undefined && { parameters: model.parameters }),

@@ -49,7 +49,7 @@ const common = {
 }
 
 /** Schemas of the forms. Fields that would change the text and are not supported are refused. */
-export const speechFormSchemas = {
+export const transcriptionSchemas = {
   transcribe: f.object({
     ...common,
     timestamp_granularities: f.optional(v.array(f.oneOf(['segment', 'word']), 'an array')),
@@ -57,10 +57,10 @@ export const speechFormSchemas = {
   translate: f.object({ ...common, timestamp_granularities: f.rejectedField }),
 }
 
-type SpeechForm = v.InferOutput<(typeof speechFormSchemas)[Task]>
+type SpeechForm = v.InferOutput<(typeof transcriptionSchemas)[Task]>
 
 /** Returns the first conflict between fields. */
-export function findSpeechConflict({
+export function findTranscriptionConflict({
   response_format: format = 'json',
   timestamp_granularities: wanted,
   stream,
@@ -73,7 +73,7 @@ export function findSpeechConflict({
 }
 
 /** Fields of the form, by those of the request in errors. */
-export const speechFieldNames: f.FieldNames = {
+export const transcriptionFieldNames: f.FieldNames = {
   rename: [
     [/^inputs\.(language|prompt)$/, '$1'],
     [/^inputs\.\w+$/, 'file'],
@@ -82,7 +82,7 @@ export const speechFieldNames: f.FieldNames = {
 }
 
 /** Converts the form to a request. */
-export function parseSpeech(form: SpeechForm, task: Task): TranscriptionRequest {
+export function parseTranscription(form: SpeechForm, task: Task): TranscriptionRequest {
   const { file: sound, model, language, prompt, temperature, seed } = form
   return {
     task,
@@ -99,8 +99,11 @@ export function parseSpeech(form: SpeechForm, task: Task): TranscriptionRequest 
 }
 
 /** Encodes what is said in the format of the form. Spaces are sent ahead of JSON as heartbeats. */
-export function speechEncoder(form: SpeechForm, task: Task): EventEncoder<TranscriptionEvent> {
-  if (form.stream) return speechStreamEncoder()
+export function transcriptionEncoder(
+  form: SpeechForm,
+  task: Task,
+): EventEncoder<TranscriptionEvent> {
+  if (form.stream) return transcriptionStreamEncoder()
   const format = form.response_format ?? 'json'
   const isJson = format.endsWith('json')
   const encodeTranscript = {
@@ -127,7 +130,7 @@ export function speechEncoder(form: SpeechForm, task: Task): EventEncoder<Transc
   }
 }
 
-function speechStreamEncoder(): EventEncoder<TranscriptionEvent> {
+function transcriptionStreamEncoder(): EventEncoder<TranscriptionEvent> {
   let isBegun = false
   return {
     type: SSE_TYPE,

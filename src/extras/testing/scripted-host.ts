@@ -122,6 +122,7 @@ export function createScriptedHost({
     embed,
     rerank: () => unsupported('scores of documents'),
     transcribe: () => unsupported('speech'),
+    speak: () => unsupported('speech'),
     ...new ResponseStore().methods,
     ...createTestBackground(open),
     predictor: async (tag) => toRemotePredictor(findPredictor(tag)),

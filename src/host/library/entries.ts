@@ -8,6 +8,7 @@ import {
   isEmbedder,
   isReranker,
   isTranscriber,
+  isSpeaker,
   unsupportedModelError,
 } from '../../catalog/find-entry.ts'
 import { completeEntry, type ResolvedHub } from '../../catalog/hub/resolve-hub.ts'
@@ -348,6 +349,8 @@ export async function findModel(
     const instead = 'use /v1/audio/transcriptions'
     throw unsupportedModelError(tag, `writes down speech and does not chat; ${instead}`)
   }
+  if (isSpeaker(entry))
+    throw unsupportedModelError(tag, 'speaks texts and does not chat; use /v1/audio/speech')
   if (entry.type !== 'model') {
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }

@@ -19,6 +19,8 @@ import type {
   RerankRequest,
   TranscribeOptions,
   TranscriptionEvent,
+  SpeechPart,
+  SpeechRequest,
 } from '../../types/index.ts'
 
 /** Parameters with which a model worker opens a language model. */
@@ -79,6 +81,8 @@ export interface ModelService extends DirectPredictor {
   rerank(request: RerankRequest, caller: Caller): Promise<EventStream<Ranking>>
   /** Accepts a request when it is queued. Its events are those of the endpoint. */
   transcribe(request: SoundRequest, caller: Caller): Promise<EventStream<TranscriptionEvent>>
+  /** Accepts a request when its text is tokenized and queued. Each event has a sentence. */
+  speak(request: SpeechRequest, caller: Caller): Promise<EventStream<SpeechPart>>
   /**
    * Measures one run of a predictor with the inputs, in milliseconds. For a language model, which
    * takes no inputs here, it is the time for one token.
@@ -100,6 +104,7 @@ export const MODEL_METHODS = {
   embed: 'stream',
   rerank: 'stream',
   transcribe: 'stream',
+  speak: 'stream',
   measure: 'call',
   measureThreads: 'call',
 } as const satisfies MethodTable<ModelService>

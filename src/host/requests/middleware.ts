@@ -97,6 +97,7 @@ const TAG_OF: { [Name in TracedOperation]: (first: Parameters<HostService[Name]>
   embed: ({ model }) => model,
   rerank: ({ model }) => model,
   transcribe: ({ model }) => model,
+  speak: ({ model }) => model,
   createPrediction: ({ tag }) => tag,
   createRemotePrediction: ({ tag }) => tag,
   createBackground: ({ request }) => request.model,
