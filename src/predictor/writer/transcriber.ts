@@ -318,7 +318,8 @@ export class Transcriber {
     const { bound, layout } = this.#setup
     const frameSeconds = mel.hop / (bound.sound?.layout.rate ?? 1)
     const columns = Math.floor((count * frameSeconds) / TIMESTAMP_SECONDS)
-    const starts = alignTokens(attention, columns)
+    // The attention of a token is where the next one is said.
+    const starts = [0, ...alignTokens(attention, columns)]
     const seconds = (index: number, seek: number): number =>
       roundTime(seek * frameSeconds + (starts[index] ?? starts.at(-1) ?? 0) * TIMESTAMP_SECONDS)
     let index = 0
