@@ -76,10 +76,15 @@ export function findSeeing(
   return models.find(({ id }) => id === GLANCE)
 }
 
+/** Capabilities of models that have an endpoint of their own and do not chat. */
+const OTHER_TASKS = ['embeddings', 'rerank', 'speech', 'transcription']
+
 /** Resolves with the models of `GET /v1/models` that chat. */
 export async function listChatModels(server: Server): Promise<ListedModel[]> {
   const models = await listModels(server)
-  return models.filter(({ capabilities }) => !capabilities?.['embeddings']?.supported)
+  return models.filter(({ capabilities }) =>
+    OTHER_TASKS.every((task) => !capabilities?.[task]?.supported),
+  )
 }
 
 /** Resolves with all models of `GET /v1/models`. */

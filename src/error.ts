@@ -137,6 +137,7 @@ export const ERROR_CODES = [
   'invalid_catalog',
   'invalid_content_encoding',
   'invalid_content_type',
+  'invalid_form',
   'invalid_grammar',
   'invalid_image',
   'invalid_input',

@@ -5,11 +5,11 @@ import { parseSync } from 'vite'
 
 /** What must stay small: kilobytes (1,000 bytes) after gzip, of a script and all that it imports at once. */
 export const BUDGETS = [
-  { name: 'service worker', file: 'sw.js', limit: 38 },
+  { name: 'service worker', file: 'sw.js', limit: 40 },
   { name: 'page client', file: 'index.js', limit: 17 },
   { name: 'model store', file: 'store.js', limit: 3 },
   { name: 'React hooks', file: 'react.js', limit: 4 },
-  { name: 'test server', file: 'testing.js', limit: 63 },
+  { name: 'test server', file: 'testing.js', limit: 65 },
   { name: 'Prompt API', file: 'language-model.js', limit: 18 },
   { name: 'own service worker', file: 'sw/index.js', limit: 55 },
   { name: 'host worker', file: 'worker.js', limit: 127 },

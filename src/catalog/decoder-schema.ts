@@ -45,6 +45,11 @@ const speechSchema = v.strictObject({
   positions: values.optionalCount,
   /** Greatest number of the first timestamp of a window. Default: any. */
   maxInitialTimestamp: v.optional(tokenSchema),
+  /**
+   * Heads of the decoder, each as its layer and its number, whose attention follows the speech. The graph
+   * must return the attention of these layers as `cross_attentions.N`. Default: words have no times.
+   */
+  alignment: v.optional(values.nonEmptyArray(v.tuple([tokenSchema, tokenSchema]))),
 })
 
 export const decoderSchema = v.strictObject({

@@ -2,15 +2,8 @@
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
 import { sortBySimilarity } from '../values/text.ts'
-import type {
-  Catalog,
-  Embedder,
-  Entry,
-  ModelEntry,
-  PredictorEntry,
-  Reranker,
-  Speaker,
-} from './schema.ts'
+import type { TextDecoderLayout } from './decoder-schema.ts'
+import type { Catalog, Embedder, Entry, PredictorEntry, Reranker, Speaker } from './schema.ts'
 
 const MAX_LISTED_TAGS = 5
 
@@ -54,6 +47,14 @@ export const findReranker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Reran
 export const findSpeaker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Speaker =>
   findOfTask(catalog, tag, isSpeaker, { field: 'speech', does: 'speak', what: 'texts' })
 
+/** Returns the entry of a tag that writes down speech. Throws as {@link findEmbedder}. */
+export const findTranscriber = (catalog: Pick<Catalog, 'entries'>, tag: Tag): PredictorEntry =>
+  findOfTask(catalog, tag, isTranscriber, {
+    field: 'decoder.speech',
+    does: 'write',
+    what: 'down speech',
+  })
+
 /** Returns the entry of a tag that fits. `field` is that of entries which do it. */
 function findOfTask<Fitting extends PredictorEntry>(
   catalog: Pick<Catalog, 'entries'>,
@@ -91,14 +92,20 @@ export const isReranker = (entry: Entry): entry is Reranker =>
 export const isSpeaker = (entry: Entry): entry is Speaker =>
   entry.type === 'predictor' && entry.speech !== undefined
 
-type Listed = ModelEntry | Embedder | Reranker | Speaker
+/** Returns `true` for a predictor that writes down speech. */
+export const isTranscriber = (entry: Entry): entry is PredictorEntry =>
+  entry.type === 'predictor' && findHearing(entry) !== undefined
+
+const findHearing = ({ implementations }: PredictorEntry) =>
+  implementations.find(({ decoder }) => decoder?.speech)?.decoder?.speech
 
 /** Returns `true` for an entry of `/v1/models`: all but predictors without an endpoint. */
-export const isListed = (entry: Entry): entry is Listed =>
-  entry.type === 'model' || isEmbedder(entry) || isReranker(entry) || isSpeaker(entry)
+export const isListed = (entry: Entry): boolean =>
+  entry.type === 'model' ||
+  [isEmbedder, isReranker, isSpeaker, isTranscriber].some((isServed) => isServed(entry))
 
 /** Returns a model, or a predictor with an endpoint of its own, in the form of `/v1/models`. */
-export function toModel(entry: Listed): Model {
+export function toModel(entry: Entry): Model {
   const { tag, name, created, description, license, languages, parameters, quantization } = entry
   const card = {
     ...(description && { description }),
@@ -109,8 +116,11 @@ export function toModel(entry: Listed): Model {
   }
   if (entry.type === 'predictor') {
     const { embeddings, rerank, speech } = entry
-    const maxInputTokens = embeddings?.maxInputTokens ?? countTextTokens(entry)
+    const hearing = findHearing(entry)
+    const maxInputTokens =
+      embeddings?.maxInputTokens ?? (hearing ? countPromptTokens(hearing) : countTextTokens(entry))
     const capabilities = {
+      ...(hearing && { transcription: { translates: hearing.tasks !== undefined } }),
       ...(embeddings && { embeddings: { dimensions: embeddings.dimensions } }),
       ...(rerank && { rerank: true }),
       ...(speech && { speech: { voices: listVoices({ ...entry, speech }), rate: speech.rate } }),
@@ -120,6 +130,14 @@ export function toModel(entry: Listed): Model {
   const { maxInputTokens, maxOutputTokens, capabilities = {} } = entry
   return { tag, name, created, maxInputTokens, maxOutputTokens, ...card, capabilities }
 }
+
+/** Number of positions of the decoder of every published Whisper. */
+const DEFAULT_POSITIONS = 448
+
+/** Returns the maximum number of tokens of a prompt before speech, as Whisper has it. */
+export const countPromptTokens = (
+  speech: NonNullable<TextDecoderLayout['speech']> | undefined,
+): number => Math.floor((speech?.positions ?? DEFAULT_POSITIONS) / 2) - 1
 
 /** Returns the maximum number of tokens of a text or a pair, which all implementations read. */
 function countTextTokens({ rerank, speech, implementations }: PredictorEntry): number {

@@ -9,6 +9,7 @@ import {
 } from '../catalog/hub/variants.ts'
 import type { Implementation, PredictorEntry } from '../catalog/schema.ts'
 import { ENCODED } from '../predictor/bind.ts'
+import { toAttentionOutput } from '../predictor/speech.ts'
 import type { Folder } from './folder.ts'
 import type { OnnxModel } from './model.ts'
 import {
@@ -32,6 +33,8 @@ import {
 } from './tasks/files.ts'
 import { type Generation, readGeneration } from './tasks/generation.ts'
 import { draftImages } from './tasks/images.ts'
+
+type Speech = NonNullable<Generation['layout']['speech']>
 
 const OUTPUT = 'text'
 const TOKENIZER = 'tokenizer.json'
@@ -99,7 +102,8 @@ export async function planEncoderDecoder(
       items.push(...own.map((item) => ({ ...item, name: item.path })))
     }
     const { dtype, device, features } = one
-    const decoder = toDecoder(one, generation)
+    const decoders = await Promise.all(graphs.slice(1).map(read))
+    const decoder = toDecoder(one, generation, decoders)
     implementations.push(
       toPlanned(`${dtype}-${device}`, device, features.length > 0, items, bindings, decoder),
     )
@@ -118,6 +122,7 @@ export async function planEncoderDecoder(
 const toDecoder = (
   { encoder, decoder, next }: EncoderDecoder,
   { layout }: Generation,
+  decoders: readonly OnnxModel[],
 ): NonNullable<Implementation['decoder']> => ({
   output: OUTPUT,
   encoder: encoder[0]?.path ?? '',
@@ -125,7 +130,19 @@ const toDecoder = (
   ...(next && { nextGraph: next[0]?.path ?? '' }),
   tokenizer: TOKENIZER,
   ...layout,
+  ...(layout.speech && { speech: withMadeAlignment(layout.speech, decoders) }),
 })
+
+/** Returns the layout without heads whose attention the graphs do not return. */
+function withMadeAlignment(
+  { alignment, ...speech }: Speech,
+  decoders: readonly OnnxModel[],
+): Speech {
+  const isMade = alignment?.every(([layer]) =>
+    decoders.every(({ outputs }) => outputs.some(({ name }) => name === toAttentionOutput(layer))),
+  )
+  return isMade ? { ...speech, alignment } : speech
+}
 
 function listTexts(folder: Folder): Item[] {
   return [TOKENIZER, 'tokenizer_config.json'].flatMap((path): Item[] => {

@@ -1,6 +1,8 @@
 /** The messages between a page, its host worker and the model workers, beside those on ports. */
 import type { CatalogInput } from '../catalog/schema.ts'
 import type { GpuComparison } from '../device/gpu-verdict.ts'
+import type { ErrorRecord } from '../error.ts'
+import type { Sound } from '../predictor/audio.ts'
 import type { Device, OptionDigest, Precision, StoredResponse } from '../types/index.ts'
 import { computeDigest } from '../values/text.ts'
 
@@ -67,6 +69,8 @@ export type PageToHost =
   | { type: 'port' }
   /** Answers a message `headers`. `error` is set if the app's function failed. */
   | { type: 'headers'; id: number; headers: Record<string, string>; error?: string }
+  /** Answers a message `decode`. */
+  | { type: 'decoded'; id: number; result: Sound | ErrorRecord }
 
 /** Messages from the host to a model worker. */
 export type HostToModel =
@@ -97,6 +101,8 @@ export type HostToPage =
   | { type: 'downloading' }
   /** Requests the headers that the app adds to requests to an upstream URL. */
   | { type: 'headers'; id: number; url: string }
+  /** Requests the sound of a file, which the browser only decodes in pages. */
+  | { type: 'decode'; id: number; file: Blob }
 
 // Digests of the options on which tabs that share a host must agree. They hide the API keys.
 

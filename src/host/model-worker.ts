@@ -29,6 +29,7 @@ import type {
   PredictionResult,
   Ranking,
   RerankRequest,
+  TranscriptionEvent,
   SpeechPart,
   SpeechRequest,
 } from '../types/index.ts'
@@ -39,6 +40,7 @@ import {
   type ModelService,
   type ModelSetup,
   type PredictorFiles,
+  type SoundRequest,
 } from './models/model-service.ts'
 import { Queue } from './requests/queue.ts'
 
@@ -82,6 +84,7 @@ const service: ModelService = {
       .length,
   embed: queueEmbedding,
   rerank: queueRanking,
+  transcribe: queueTranscription,
   speak: queueSpeech,
   measure: (inputs, { signal }) => measure(createMeasuredRun(inputs, signal), signal),
   measureThreads: benchmarkThreads,
@@ -180,6 +183,27 @@ async function queueRanking(
       ticket.confirm()
       await ticket.granted
       yield await scorePairs(opened, entry, rows, signal)
+    } finally {
+      ticket.release()
+    }
+  }
+}
+
+/** Queues speech. Concurrent requests wait for each other. */
+async function queueTranscription(
+  { sound, ...options }: SoundRequest,
+  { client = '', signal }: Caller,
+): Promise<EventStream<TranscriptionEvent>> {
+  if (!predictor) throw notOpen()
+  const opened = predictor
+  const ticket = await queue.admit(client, signal)
+  return { events: events() }
+
+  async function* events(): AsyncGenerator<TranscriptionEvent> {
+    try {
+      ticket.confirm()
+      await ticket.granted
+      yield* opened.transcribe(sound, options, signal)
     } finally {
       ticket.release()
     }

@@ -44,6 +44,7 @@ import {
 } from './requests/middleware.ts'
 import { createHttpPredictors, createPredictorControl } from './requests/predictors.ts'
 import { createSharedResponses } from './requests/response-store.ts'
+import { createTranscriptions, type SoundDecoder } from './requests/transcriptions.ts'
 import { Upstreams, type UpstreamsOptions } from './requests/upstreams.ts'
 
 /** Callbacks of the host's worker. */
@@ -56,6 +57,8 @@ interface HostEvents {
   onWatch(signal: AbortSignal): void
   /** Resolves with the headers that the app adds to requests to the upstream URL. */
   getUpstreamHeaders: UpstreamsOptions['getHeaders']
+  /** Resolves with the sound of a file, which the page decodes. */
+  decodeSound: SoundDecoder['decode']
 }
 
 /** State that a host takes over from earlier ones. */
@@ -72,7 +75,7 @@ export function openHost(
   setup: HostSetup,
   isElected: boolean,
   { lives, responses }: Predecessors,
-  { onDownload, onReplaced, onWatch, getUpstreamHeaders }: HostEvents,
+  { onDownload, onReplaced, onWatch, getUpstreamHeaders, decodeSound }: HostEvents,
 ): HostService {
   const { scope, assets, offline } = setup
   const progress = new EventHub<LoadProgress>()
@@ -100,6 +103,7 @@ export function openHost(
   const host: Host = {
     authorize: async () => undefined,
     ...languageModels,
+    ...createTranscriptions({ entries, leases, decode: decodeSound }),
     ...createSharedResponses(responses),
     ...background.methods,
     ...createHttpPredictors(predictions, predictors),

@@ -5,11 +5,13 @@ import { HEARTBEAT_INTERVAL_MS, PROTOCOL } from '../link/protocol.ts'
 import { HOST_SERVICE_METHODS } from '../types/control.ts'
 import type { HostToPage, PageToHost } from './messages.ts'
 import { openHost } from './open-host.ts'
+import { SoundDecoder } from './requests/transcriptions.ts'
 import { UpstreamHeaders } from './requests/upstreams.ts'
 
 type StartMessage = Extract<PageToHost, { type: 'start' }>
 
 const upstreamHeaders = new UpstreamHeaders(postToPage)
+const soundDecoder = new SoundDecoder(postToPage)
 let started: ReturnType<typeof start> | undefined
 /** Number of requests in progress. */
 let openRequests = 0
@@ -23,6 +25,7 @@ self.onmessage = (event: MessageEvent<PageToHost>) => {
     return
   }
   if (message.type === 'headers') return upstreamHeaders.receive(message)
+  if (message.type === 'decoded') return soundDecoder.receive(message)
   const port = event.ports[0]
   if (port) void answerRequest(port)
 }
@@ -51,6 +54,7 @@ async function start({ setup, isElected, lastEnded, responses }: StartMessage) {
         signal.addEventListener('abort', () => (watchRequests -= 1), { once: true })
       },
       getUpstreamHeaders: (url, signal) => upstreamHeaders.request(url, signal),
+      decodeSound: (file, signal) => soundDecoder.decode(file, signal),
     },
   )
   return { service, livenessLock }

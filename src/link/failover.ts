@@ -14,6 +14,7 @@ import type {
   GenerationEvent,
   GenerationRequest,
   Host,
+  TranscriptionRequest,
   SpeechEvent,
   SpeechRequest,
   SpeechStream,
@@ -43,6 +44,7 @@ export function withFailover(host: Host): Host {
       followBackground(host, id, skippedEvents, caller),
     embed: (request, caller) => openWithFailover(() => host.embed(request, caller)),
     rerank: (request, caller) => openWithFailover(() => host.rerank(request, caller)),
+    transcribe: (request, caller) => transcribeWithFailover(host, request, caller),
     speak: (request, caller) => continueSpeech(host, request, caller),
     createRemotePrediction: (request, caller) =>
       openWithFailover(() => host.createRemotePrediction(request, caller)),
@@ -82,6 +84,25 @@ function followBackground(host: Host, id: string, skippedEvents: number, caller:
     select(event) {
       if (event.type !== 'progress' && event.type !== 'heartbeat') received += 1
       return event
+    },
+  })
+}
+
+/** Writes down speech. The next host writes the same text from its start, as random choices have a seed. */
+function transcribeWithFailover(host: Host, request: TranscriptionRequest, caller: Caller) {
+  const seeded = { ...request, seed: request.seed ?? createSeed() }
+  let [delivered, received] = [0, 0]
+  const open = () => {
+    received = 0
+    return host.transcribe(seeded, caller)
+  }
+  return openWithFailover(open, {
+    select(event) {
+      if (event.type !== 'text') return event
+      const text = event.text.slice(Math.max(0, delivered - received))
+      received += event.text.length
+      delivered = Math.max(delivered, received)
+      return text === '' ? null : { ...event, text }
     },
   })
 }

@@ -23,9 +23,17 @@ import { loadRuntime, type Runtime, type Session } from '../engine/onnx/runtime.
 import type { Ort } from '../engine/onnx/tensor.ts'
 import { Yielder } from '../engine/run/yielder.ts'
 import { InoriginError } from '../error.ts'
-import type { Device, PredictionResult, SessionPrediction, Tag } from '../types/index.ts'
+import type {
+  Device,
+  PredictionResult,
+  SessionPrediction,
+  Tag,
+  TranscribeOptions,
+  TranscriptionEvent,
+} from '../types/index.ts'
 import { throwPredictorUnusable } from '../values/input-errors.ts'
 import { unlessAborted } from '../values/promises.ts'
+import type { Sound } from './audio.ts'
 import { bindSignature, type BoundSignature, ENCODED } from './bind.ts'
 import { type Carried, planOneRun, type PlannedRuns, planRuns, toNextTensors } from './carry.ts'
 import { type ChoiceSource, findChoiceSource, withOutputs } from './chosen-from.ts'
@@ -194,6 +202,37 @@ export class OpenPredictor {
     return this.#runAlone(Promise.resolve(planOneRun(() => checked)), signal)
   }
 
+  /**
+   * Yields the text of speech in pieces as it is written, and all of it at the end. Throws as
+   * {@link OpenPredictor.predict} rejects.
+   */
+  async *transcribe(
+    sound: Sound,
+    options: TranscribeOptions,
+    signal: AbortSignal,
+  ): AsyncGenerator<TranscriptionEvent> {
+    const { bound, transcriber, entry } = this.#parts
+    const name = bound.sound?.parameter.name
+    if (!transcriber || name === undefined)
+      return throwPredictorUnusable(entry.tag, 'decoder', 'has no `speech`.')
+    const planned = await planRuns(this.#parts, { [name]: sound }, null)
+    assertNotAborted(signal)
+    this.#assertOpen()
+    const before = this.#last
+    let finish = (): void => undefined
+    const turn = new Promise<void>((resolve) => (finish = resolve))
+    this.#last = before.then(() => turn)
+    try {
+      await unlessAborted(before, signal, () => cancelledError(signal))
+      const pause = () => this.#pause(signal)
+      const checked = planned.check(0, {})
+      const { device: _, ...transcript } = yield* transcriber.transcribe(checked, options, pause)
+      yield { type: 'finish', transcript }
+    } finally {
+      finish()
+    }
+  }
+
   /** Frees the model after the current run. */
   close(): Promise<void> {
     this.#closing ??= this.#last.then(() => {
@@ -219,8 +258,7 @@ export class OpenPredictor {
     // The turn reports the same error later.
     planning.catch(() => undefined)
     assertNotAborted(signal)
-    if (this.#closing)
-      throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+    this.#assertOpen()
     const queued = this.#last.then(async () => this.#runAll((await planning).plan, carried, signal))
     this.#last = queued.catch(() => undefined)
     const done = Promise.all([planning, queued])
@@ -228,15 +266,23 @@ export class OpenPredictor {
     return { tag, ...ran, latency: performance.now() - start }
   }
 
+  #assertOpen(): void {
+    const { tag } = this.#parts.entry
+    if (this.#closing)
+      throw new InoriginError('unavailable', `${tag} has been unloaded. Load it again.`)
+  }
+
+  /** Lets the worker receive abort messages between two runs. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    await this.#yielder.next()
+    assertNotAborted(signal)
+  }
+
   async #runAll(planned: PlannedRuns, carried: Carried | null, signal: AbortSignal) {
     const { ort, run, bound, writer, transcriber } = this.#parts
-    // The pause lets the worker receive abort messages between two runs.
-    const pause = async (): Promise<void> => {
-      await this.#yielder.next()
-      assertNotAborted(signal)
-    }
+    const pause = (): Promise<void> => this.#pause(signal)
     if (transcriber) {
-      const written = await transcriber.transcribe(planned.check(0, {}), pause)
+      const written = await transcriber.predict(planned.check(0, {}), pause)
       return { ...written, state: { tensors: {}, sound: null } }
     }
     let { device } = this.#parts

@@ -118,6 +118,9 @@ const DECODED_RATE = 48_000
 /** Minimum and maximum of samples per second to which every browser can decode. */
 const DECODABLE_RATES = [8000, 96_000] as const
 
+/** Files that browsers decode. Some builds of Chromium lack m4a. */
+const DECODABLE_FORMATS = 'Send wav, mp3, m4a, ogg, flac or webm.'
+
 /** Returns `true` for an `AudioBuffer`, and for a file of sound or video by its type. */
 export const isPageSound = (value: unknown): value is AudioBuffer | Blob =>
   isInstanceOf(value, ['AudioBuffer']) ||
@@ -141,7 +144,9 @@ export async function toPageSound(
   try {
     return { ...toSound(await context.decodeAudioData(bytes)), file: value }
   } catch (cause) {
-    return throwInvalidInput(path, `this browser cannot decode its sound (${value.type}).`, cause)
+    const type = value.type || 'of an unknown type'
+    const what = `this browser cannot decode its sound (${type}). ${DECODABLE_FORMATS}`
+    return throwInvalidInput(path, what, cause)
   }
 }
 

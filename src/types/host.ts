@@ -56,6 +56,11 @@ export interface Host {
   embed(request: EmbeddingRequest, caller: Caller): Promise<EmbeddingStream>
   /** Scores documents. The events end after `finish`, or throw the error of the request. */
   rerank(request: RerankRequest, caller: Caller): Promise<EventStream<RerankEvent>>
+  /** Writes down speech. The events end after `finish`, or throw the error of the request. */
+  transcribe(
+    request: TranscriptionRequest,
+    caller: Caller,
+  ): Promise<EventStream<TranscriptionEvent>>
   /** Speaks a text. The events end after `finish`, or throw the error of the request. */
   speak(request: SpeechRequest, caller: Caller): Promise<SpeechStream>
   /**
@@ -112,6 +117,7 @@ export const HOST_METHODS = {
   countTokens: 'call',
   embed: 'monitored',
   rerank: 'monitored',
+  transcribe: 'monitored',
   speak: 'monitored',
   storeResponse: 'call',
   getStoredResponse: 'call',
@@ -296,6 +302,75 @@ export interface Ranking {
 /** An event of a running request for scores. */
 export type RerankEvent = { type: 'heartbeat' } | { type: 'finish'; ranking: Ranking }
 
+/** How speech is written down. */
+export interface TranscribeOptions {
+  /** `translate` writes English, whatever is spoken. */
+  task: 'transcribe' | 'translate'
+  /** Code of the language that is spoken. Default: the one that is heard at the start. */
+  language?: string
+  /** Text before the speech, whose style and spelling continue. */
+  prompt?: string
+  /** Temperature of the softmax; 0, the default, always takes the best token. */
+  temperature?: number
+  /** Seed of random choices. Default: a random one. */
+  seed?: number
+  /** `true` for segments with their times and their quality. */
+  hasSegments: boolean
+  /** `true` for words with their times. Default: `false`. */
+  hasWords?: boolean
+}
+
+/** The parsed body of `POST /v1/audio/transcriptions` and `POST /v1/audio/translations`. */
+export interface TranscriptionRequest extends TranscribeOptions {
+  model: Tag
+  /** The file as it was sent. */
+  file: Blob
+  /** `true` for the text in pieces, besides the whole. */
+  isStreamed: boolean
+}
+
+/** Part of what is said. Times are in seconds. */
+export interface TranscribedSegment {
+  /** Start of the window that was heard at once, in frames of the model. */
+  seek: number
+  start: number
+  end: number
+  /** Text, mostly with a space before it. */
+  text: string
+  /** Tokens, those of the times included. */
+  tokens: readonly number[]
+  /** Temperature with which the tokens were chosen. */
+  temperature: number
+  /** Measures of the window; `null` if no segments were wanted. */
+  quality: {
+    /** Mean of the logarithms of the probabilities of its tokens. */
+    avgLogprob: number
+    /** Length of its text, as a multiple of that of the compressed text. */
+    compressionRatio: number
+    /** Probability that nobody speaks. */
+    noSpeechProb: number
+  } | null
+}
+
+/** What is said in a sound. */
+export interface Transcript {
+  /** Text, mostly with a space before it. */
+  text: string
+  /** Code of the language that is spoken, such as `en`. */
+  language: string
+  /** Duration of the sound in seconds. */
+  duration: number
+  segments: TranscribedSegment[]
+  /** Words with their times in seconds; empty if they are not wanted. */
+  words: { word: string; start: number; end: number }[]
+}
+
+/** An event of speech that is being written down. */
+export type TranscriptionEvent =
+  | { type: 'heartbeat' }
+  /** The next piece of the text. */
+  | { type: 'text'; text: string }
+  | { type: 'finish'; transcript: Transcript }
 /** The parsed body of `POST /v1/audio/speech`. */
 export interface SpeechRequest {
   model: Tag

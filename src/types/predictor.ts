@@ -180,18 +180,23 @@ export interface ModelCapabilities {
   embeddings?: { dimensions: number }
   /** Scores of how well documents answer a query. Such a model does not chat. */
   rerank?: boolean
+  /** Speech is written down, and also translated if it `translates`. Such a model does not chat. */
+  transcription?: { translates: boolean }
   /** Speech, with the names of its voices, and its samples per second. Such a model does not chat. */
   speech?: { voices: readonly string[]; rate: number }
 }
 
-/** A language model, or a predictor that embeds, scores or speaks texts, as the catalog describes it. */
+/** A language model, or a predictor with an endpoint of its own, as the catalog describes it. */
 export interface Model {
   tag: Tag
   /** Display name. */
   name: string
   /** Date on which it was added, in RFC 3339. */
   created: string
-  /** Maximum number of tokens of prompt and completion together, or of one text to embed, to score or to speak. */
+  /**
+   * Maximum number of tokens of prompt and completion together, of one text to embed, to score or to speak,
+   * or of the prompt before speech.
+   */
   maxInputTokens: number
   /** Maximum number of tokens of one completion; `null` if the model generates no text. */
   maxOutputTokens: number | null

@@ -35,29 +35,45 @@ export interface ParsedBody<Fields> {
 }
 
 /**
- * Reads the body of a POST and checks it against a schema. `findConflict` returns the first conflict
+ * Reads the JSON of a POST and checks it against a schema. `findConflict` returns the first conflict
  * between fields that are each valid alone. Rejects with `authentication` first when the caller has
  * no valid key, whatever else is wrong.
  */
-export async function readBody<T extends v.GenericSchema>(
-  { request, host, caller }: RouteContext,
+export const readBody = <T extends v.GenericSchema>(
+  context: RouteContext,
   schema: T,
-  findConflict: (fields: v.InferOutput<T>) => FieldConflict | undefined = () => undefined,
-): Promise<ParsedBody<v.InferOutput<T>>> {
-  try {
+  findConflict?: FindConflict<T>,
+): Promise<ParsedBody<v.InferOutput<T>>> =>
+  withAuthorization(context, async () => {
     const jsonCount = createJsonCount()
-    const text = await readText(request)
+    const text = await readText(context.request)
     const jsonError = findJsonError(text, jsonCount)
     if (jsonError) throw toJsonException(jsonError, text)
     const sent: unknown = JSON.parse(text)
     keepSchemaTexts(text, sent)
-    // The check runs at once, so no other request can change the count of the arguments meanwhile.
-    const fields = withArgumentsCount(jsonCount, () => validate(schema, sent))
-    const conflict = findConflict(fields)
-    if (conflict) throw toValidationError(conflict)
-    const ignored = new Set<string>()
-    collectUnknownFields(sent, fields, '', ignored)
-    return { fields, sent, ignored: [...ignored], jsonCount }
+    return { ...parseFields(sent, schema, findConflict, jsonCount), jsonCount }
+  })
+
+/** Reads the form of a POST, as `multipart/form-data`, and checks it as {@link readBody} does. */
+export const readForm = <T extends v.GenericSchema>(
+  context: RouteContext,
+  schema: T,
+  findConflict?: FindConflict<T>,
+): Promise<Omit<ParsedBody<v.InferOutput<T>>, 'jsonCount'>> =>
+  withAuthorization(context, async () =>
+    parseFields(await readFormFields(context.request), schema, findConflict),
+  )
+
+type FindConflict<T extends v.GenericSchema> = (
+  fields: v.InferOutput<T>,
+) => FieldConflict | undefined
+
+async function withAuthorization<T>(
+  { host, caller }: RouteContext,
+  read: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await read()
   } catch (error) {
     await host.authorize(caller).catch((refusal: unknown) => {
       if (refusal instanceof InoriginError && refusal.kind === 'authentication') throw refusal
@@ -66,37 +82,89 @@ export async function readBody<T extends v.GenericSchema>(
   }
 }
 
+function parseFields<T extends v.GenericSchema>(
+  sent: unknown,
+  schema: T,
+  findConflict: FindConflict<T> = () => undefined,
+  jsonCount = createJsonCount(),
+) {
+  // The check runs at once, so no other request can change the count of the arguments meanwhile.
+  const fields = withArgumentsCount(jsonCount, () => validate(schema, sent))
+  const conflict = findConflict(fields)
+  if (conflict) throw toValidationError(conflict)
+  const ignored = new Set<string>()
+  collectUnknownFields(sent, fields, '', ignored)
+  return { fields, sent, ignored: [...ignored] }
+}
+
 async function readText(request: Request): Promise<string> {
+  assertType(request, /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i, 'application/json')
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  for await (const piece of readPieces(request)) text += decode(decoder, piece)
+  return text + decode(decoder)
+}
+
+/** Resolves with the fields of a form. A name that ends with `[]` is that of an array. */
+async function readFormFields(request: Request): Promise<Record<string, unknown>> {
+  const wanted = 'multipart/form-data'
+  const type = assertType(request, /^multipart\/form-data\s*;/i, `${wanted} with a boundary`)
+  const pieces: Uint8Array<ArrayBuffer>[] = []
+  for await (const piece of readPieces(request)) pieces.push(piece)
+  const form = await new Response(new Blob(pieces), { headers: { 'content-type': type } })
+    .formData()
+    .catch((cause: unknown) => {
+      const message = `The body is not ${wanted}: its parts or its boundary cannot be read.`
+      throw new InoriginError('invalid_request', message, { code: 'invalid_form', cause })
+    })
+  const fields: Record<string, unknown> = Object.create(null)
+  for (const [key, value] of form) {
+    const [, name = key, brackets] = /^(.*?)(\[\])?$/s.exec(key) ?? []
+    const before = fields[name]
+    if (brackets) fields[name] = Array.isArray(before) ? [...before, value] : [value]
+    else if (before === undefined) fields[name] = value
+    else
+      throw invalidRequest(
+        `\`${shorten(name)}\` must be sent once.`,
+        'invalid_value',
+        shorten(name),
+      )
+  }
+  return { ...fields }
+}
+
+/** Returns the content type. Throws `invalid_request` for another one, and for a navigation. */
+function assertType({ mode, headers }: Request, wanted: RegExp, name: string): string {
   // A form of another site cannot send JSON without a CORS preflight, and submitting it navigates.
-  if (request.mode === 'navigate') {
+  if (mode === 'navigate')
     throw new InoriginError('permission', 'A navigation cannot send this request. Use fetch().')
-  }
-  const type = request.headers.get('content-type')
-  if (!/^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i.test(type ?? '')) {
-    const got = type ? `it is ${formatValue(type)}` : 'it is missing'
-    const message = `The content-type header must be application/json; ${got}.`
-    throw invalidRequest(message, 'invalid_content_type')
-  }
+  const type = headers.get('content-type') ?? ''
+  if (wanted.test(type)) return type
+  const got = type ? `it is ${formatValue(type)}` : 'it is missing'
+  throw invalidRequest(`The content-type header must be ${name}; ${got}.`, 'invalid_content_type')
+}
+
+/** Yields the body in pieces, up to the limit of its length. */
+async function* readPieces(request: Request): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   const encoding = request.headers.get('content-encoding')
   // `inorigin bridge` decodes bodies, and sends them on without the header.
   if (encoding && encoding.toLowerCase() !== 'identity') throw encodingError(encoding)
   if (Number(request.headers.get('content-length')) > MAX_BODY_BYTES) throw bodyTooLarge()
   // Firefox has no `body`: https://developer.mozilla.org/docs/Web/API/Request/body
-  const body = request.body as ReadableStream<Uint8Array> | null | undefined
-  const decoder = new TextDecoder('utf-8', { fatal: true })
+  const body = request.body as ReadableStream<Uint8Array<ArrayBuffer>> | null | undefined
   let length = 0
-  let text = ''
   // Leaving the loop by an error cancels the stream before more than the limit is in memory.
-  for await (const piece of body ? readStream(body) : [await request.arrayBuffer()]) {
+  for await (const piece of body
+    ? readStream(body)
+    : [new Uint8Array(await request.arrayBuffer())]) {
     length += piece.byteLength
     if (length > MAX_BODY_BYTES) throw bodyTooLarge()
-    text += decode(decoder, piece)
+    yield piece
   }
-  return text + decode(decoder)
 }
 
 /** Decodes the next piece, or what is left after the last one. */
-function decode(decoder: TextDecoder, piece?: ArrayBuffer | Uint8Array): string {
+function decode(decoder: TextDecoder, piece?: Uint8Array): string {
   try {
     return decoder.decode(piece, { stream: piece !== undefined })
   } catch (cause) {

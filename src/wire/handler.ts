@@ -4,8 +4,8 @@
  * the field as the client sent it. This folder knows the host only by its type.
  */
 import { InoriginError } from '../error.ts'
-import type { Host } from '../types/index.ts'
-import { readBody } from './body.ts'
+import type { Host, TranscriptionRequest } from '../types/index.ts'
+import { readBody, readForm } from './body.ts'
 import { chatBodySchema, findChatConflict, parseChat } from './chat.ts'
 import { chatEncoder } from './chat-encoder.ts'
 import { embeddingsBodySchema, embeddingsEncoder, parseEmbeddings } from './embeddings.ts'
@@ -43,6 +43,13 @@ import {
   type RouteEntry,
   type RouteHandler,
 } from './route.ts'
+import {
+  findTranscriptionConflict,
+  parseTranscription,
+  transcriptionEncoder,
+  transcriptionFieldNames,
+  transcriptionSchemas,
+} from './transcriptions.ts'
 import { shorten } from '../values/text.ts'
 
 /**
@@ -111,6 +118,19 @@ const createRanking: RouteHandler = async (context) => {
   return eventResponse(ranking, rerankEncoder(fields, request), context, ignored)
 }
 
+const createTranscript =
+  (task: TranscriptionRequest['task']): RouteHandler =>
+  async (context) => {
+    const { fields, ignored } = await readForm(
+      context,
+      transcriptionSchemas[task],
+      findTranscriptionConflict,
+    )
+    const transcription = context.host.transcribe(parseTranscription(fields, task), context.caller)
+    const encoder = transcriptionEncoder(fields, task)
+    return eventResponse(transcription, encoder, context, ignored, transcriptionFieldNames)
+  }
+
 const createSpeech: RouteHandler = async (context) => {
   const { fields, ignored } = await readBody(context, speechBodySchema)
   const speech = await context.host.speak(parseSpeech(fields), context.caller)
@@ -172,6 +192,8 @@ const ROUTES: readonly RouteEntry[] = [
   ['POST', '/messages/count_tokens', countMessageTokens],
   ['POST', '/embeddings', createEmbeddings],
   ['POST', '/rerank', createRanking],
+  ['POST', '/audio/transcriptions', createTranscript('transcribe')],
+  ['POST', '/audio/translations', createTranscript('translate')],
   ['POST', '/audio/speech', createSpeech],
   ['GET', '/models', listModels],
   ['GET', '/models/(.+)', getModelByTag],

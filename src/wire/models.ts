@@ -6,7 +6,7 @@ const supports = (supported = false) => ({ supported })
 const no = supports()
 
 function toCapabilitiesJson(given: ModelCapabilities) {
-  const { tools, imageInput, structuredOutputs, embeddings, rerank, speech } = given
+  const { tools, imageInput, structuredOutputs, embeddings, rerank, transcription, speech } = given
   const thinking = supports(given.thinking)
   return {
     batch: no,
@@ -37,6 +37,7 @@ function toCapabilitiesJson(given: ModelCapabilities) {
     tools: supports(tools),
     embeddings: { ...supports(embeddings !== undefined), ...embeddings },
     rerank: supports(rerank),
+    transcription: { ...supports(transcription !== undefined), ...transcription },
     speech: {
       ...supports(speech !== undefined),
       ...(speech && { voices: speech.voices, sample_rate: speech.rate }),

@@ -9,7 +9,7 @@ import type { Server } from '../../src/index.ts'
 import { makePatient, openBrowser } from '../support/browser.ts'
 import { CliApp, ROOT } from '../support/cli-app.ts'
 import { ENCODER, float, toFloats, TOKENS } from '../support/encoder.ts'
-import { decoderGraph, SPEECH_ENCODER, sumText, tokensOf } from '../support/encoder-decoder.ts'
+import { decoderGraph, sumText, tokensOf } from '../support/encoder-decoder.ts'
 import { type Graph, onnxFile } from '../support/onnx.ts'
 import { fetchIn } from '../support/requests.ts'
 import { serveStatic, type StaticServer } from '../support/static.ts'
@@ -81,8 +81,8 @@ beforeAll(async () => {
   app.put('painter/preprocessor_config.json', JSON.stringify(PROCESSOR))
   put('painter', 'SegformerForSemanticSegmentation', PAINTER, ['red', 'green', 'blue'])
   const [first, next] = ['first', 'next'] as const
-  putSpeech('speech')
   putWriter('merged', { decoder_model_merged: 'merged' })
+  putWriter('whole', { decoder_model: first })
   putWriter('divided', { decoder_model: first, decoder_with_past_model: next }, 'onnx/')
   site = await serveStatic({ folders: { '/': app.path('public') }, pages: { '/app.html': PAGE } })
   browser = await openBrowser()
@@ -132,46 +132,13 @@ function putWriter(
   expect(app.inorigin('add', name, '--tag', `@me/${name}`)).toMatchObject({ code: 0, err: '' })
 }
 
-/** Tokens of the model of speech. Those of timestamps follow the one that there are none. */
-const SPEECH = { end: 70, english: 6, german: 40, transcribe: 8, translate: 9, noTimestamps: 80 }
-
-/** Writes a folder of a model of speech, which hears a second at once, and adds it. */
-function putSpeech(name: string): void {
-  const architectures = ['WhisperForConditionalGeneration']
-  const config = { architectures, is_encoder_decoder: true, max_target_positions: 12 }
-  const generation = {
-    decoder_start_token_id: START,
-    eos_token_id: SPEECH.end,
-    max_length: 12,
-    no_timestamps_token_id: SPEECH.noTimestamps,
-    lang_to_id: { '<|en|>': SPEECH.english, '<|de|>': SPEECH.german },
-    task_to_id: { transcribe: SPEECH.transcribe, translate: SPEECH.translate },
-  }
-  const preprocessor = {
-    feature_extractor_type: 'WhisperFeatureExtractor',
-    feature_size: 4,
-    chunk_length: 1,
-  }
-  app.put(`${name}/config.json`, JSON.stringify(config))
-  app.put(`${name}/generation_config.json`, JSON.stringify(generation))
-  app.put(`${name}/preprocessor_config.json`, JSON.stringify(preprocessor))
-  app.put(`${name}/tokenizer.json`, TOKENIZER)
-  app.put(`${name}/encoder_model.onnx`, onnxFile(SPEECH_ENCODER))
-  const decoder = decoderGraph('merged', { isMasked: false })
-  app.put(`${name}/decoder_model_merged.onnx`, onnxFile(decoder))
-  const added = app.inorigin('add', name, '--tag', `@me/${name}`)
-  expect(added).toMatchObject({ code: 0, err: '' })
-  expect(added.out).toContain('  audio: new Float32Array(16000),')
-}
-
 const predictIn = (where: Page, tag: string, inputs: object): Promise<Record<string, unknown>> =>
   where.evaluate(
     async ([name, given]) => {
       const { server } = globalThis as unknown as { server: Server }
-      const audio = given.audio && { audio: Float32Array.from(given.audio) }
-      return (await server.predict(name, { ...given, ...audio })).outputs
+      return (await server.predict(name, { ...given })).outputs
     },
-    [tag, inputs as { audio?: number[] }] as const,
+    [tag, inputs] as const,
   )
 
 const post = async (path: string, body: object) =>
@@ -269,8 +236,8 @@ test(
   },
 )
 
-test.each(['merged', 'divided'])(
-  'An encoder-decoder writes a text from its caches: %s',
+test.each(['merged', 'divided', 'whole'])(
+  'An encoder-decoder writes a text, from its caches if it has any: %s',
   { tags: ['everyday'] },
   async (name) => {
     const predict = (inputs: object) => predictIn(page, `@me/${name}`, inputs)
@@ -288,41 +255,5 @@ test.each(['merged', 'divided'])(
     expect(await predict({ text: 'Lists.', max_new_tokens: 2 })).toEqual({
       text: written('Lists.', { ...LIMITS, count: 2 }),
     })
-  },
-)
-
-test(
-  'A model of speech writes down what it hears, in the language that it hears',
-  { tags: ['everyday'] },
-  async () => {
-    const predict = (inputs: object) => predictIn(page, '@me/speech', inputs)
-    const tone = (seconds: number): number[] =>
-      Array.from({ length: seconds * 16_000 }, (_, at) => Math.sin(at / 9))
-    const { english, german, transcribe, translate, noTimestamps, end } = SPEECH
-    const written = (language: number, task: number, loudest: number): string => {
-      const start = [START, language, task, noTimestamps]
-      const tokens = tokensOf(2 * loudest, { start, end, count: 8 })
-      return tokenizer.decode(
-        tokens.filter((token) => token < end),
-        { clean_up_tokenization_spaces: false },
-      )
-    }
-    expect(await predict({ audio: tone(1) })).toEqual({
-      text: written(english, transcribe, 2),
-      chunks: [],
-      language: 'en',
-    })
-    const inputs = { audio: Array<number>(9000).fill(0), language: 'de', task: 'translate' }
-    expect(await predict(inputs)).toMatchObject({ text: written(german, translate, -1) })
-
-    const timed = await predict({ audio: tone(2.5), return_timestamps: true })
-    const chunks = timed['chunks'] as { text: string; timestamp: [number, number] }[]
-    expect(timed['text']).toBe(chunks.map(({ text }) => text).join(''))
-    const times = chunks.flatMap(({ timestamp }) => timestamp)
-    expect(times).toEqual(times.toSorted((one, other) => one - other))
-    expect(times.at(-1)).toBeGreaterThan(2)
-    await expect(predict({ audio: tone(1), language: 'xx' })).rejects.toThrow(
-      'inputs.language: must be one of en, de, not "xx".',
-    )
   },
 )

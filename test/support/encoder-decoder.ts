@@ -39,11 +39,12 @@ const cast = (name: string, result: string, to: number): Operator => ({
 
 /**
  * A decoder. The next token is the sum of all tokens, of what the encoder returned and of its mask,
- * modulo the vocabulary. Without `isMasked`, it has no mask. `first` takes no caches, `next` takes only these, and `merged` takes both.
+ * modulo the vocabulary. Without `isMasked`, it has no mask. With `attends`, it returns the attention of a
+ * head, which is all on one place. `first` takes no caches, `next` takes only these, and `merged` takes both.
  */
 export function decoderGraph(
   kind: 'first' | 'next' | 'merged',
-  { isMasked = true }: { isMasked?: boolean } = {},
+  { isMasked = true, attends = false }: { isMasked?: boolean; attends?: boolean } = {},
 ): Graph {
   const hasPast = kind !== 'first'
   const hasStates = kind !== 'next'
@@ -67,6 +68,7 @@ export function decoderGraph(
     outputs: [
       port('logits', 'float32', 'batch', 1, VOCABULARY),
       port('present.0.decoder.key', 'float32', 'batch', 1, 'all', 1),
+      ...(attends ? [port('cross_attentions.0', 'float32', 'batch', 1, 'new', 1)] : []),
       ...(hasStates ? [port('present.0.encoder.key', 'float32', 'batch', 1, 'read', 2)] : []),
     ],
     nodes: [
@@ -100,6 +102,9 @@ export function decoderGraph(
         outputs: ['token'],
         attributes: { fmod: 1 },
       },
+      ...(attends
+        ? [{ type: 'Sub', inputs: ['column', 'column'], outputs: ['cross_attentions.0'] }]
+        : []),
       cast('numbers', 'tokens', 1),
       { type: 'Sub', inputs: ['tokens', 'token'], outputs: ['distances'] },
       { type: 'Abs', inputs: ['distances'], outputs: ['lengths'] },

@@ -21,7 +21,26 @@ export type Case =
   | { inputs: object; file: string; depth: string; predicted: readonly (readonly number[])[] }
   | { inputs: object; file: string; cutout: string }
   | { inputs: object; file?: string; text: string; chunks?: readonly Chunk[] }
+  | { form: Readonly<Record<string, string>>; file: string; speech: Speech }
   | { inputs: object; samples: string }
+
+/** What is said, as `verbose_json` has it. Absent parts are not compared. */
+interface Speech {
+  text: string
+  language?: string
+  segments?: readonly Timed[]
+  words?: readonly (Timed & { word: string })[]
+}
+
+interface Timed {
+  text?: string
+  start: number
+  end: number
+  /** Measures of a segment. */
+  avg_logprob?: number
+  no_speech_prob?: number
+  compression_ratio?: number
+}
 
 interface Chunk {
   text: string
@@ -80,6 +99,8 @@ export interface Comparison {
 const TOLERANCE = 1e-4
 /** A vector is the same if its cosine with that of Python is at least 0.99999. */
 const COSINE_TOLERANCE = 1e-5
+/** A word may begin 20 ms earlier or later, which is a step of the decoder's attention. */
+const WORD_TOLERANCE = 0.021
 
 /** Returns how the answer of the browser compares with that of Python. */
 export function compareCase(one: Case, answer: unknown): Comparison {
@@ -158,6 +179,7 @@ export function compareCase(one: Case, answer: unknown): Comparison {
     const [own, expected] = [shown(text, chunks), shown(one.text, one.chunks)]
     return judge(0, TOLERANCE, own === expected ? null : `${own} instead of ${expected}`)
   }
+  if ('speech' in one) return compareSpeech(one.speech, answer as Speech)
   const { labels } = answer as { labels: Label[] }
   const scores = new Map(labels.map(({ label, score }) => [label, score]))
   const differences = one.labels.map(({ label, score }) =>
@@ -166,6 +188,37 @@ export function compareCase(one: Case, answer: unknown): Comparison {
   const best = labels[0]?.label === one.labels[0]?.label
   const fault = best ? null : `${labels[0]?.label} instead of ${one.labels[0]?.label}`
   return judge(Math.max(...differences), TOLERANCE, fault)
+}
+
+/** Measures of segments, which differ by the rounding of the devices and of the compression. */
+const MEASURES = { avg_logprob: 1e-3, no_speech_prob: 1e-3, compression_ratio: 0.05 } as const
+
+/** Compares what is said. Times of words may differ by a step of the decoder's attention. */
+function compareSpeech(expected: Speech, own: Speech): Comparison {
+  const shown = ({ text, language, segments, words }: Speech): string =>
+    JSON.stringify([
+      text,
+      expected.language && language,
+      expected.segments && segments?.map((part) => [part.text, part.start, part.end]),
+      expected.words && words?.map(({ word }) => word),
+    ])
+  const times = (expected.words ?? []).flatMap(({ start, end }, at) => [
+    Math.abs(start - (own.words?.[at]?.start ?? NaN)),
+    Math.abs(end - (own.words?.[at]?.end ?? NaN)),
+  ])
+  const late = Math.max(0, ...times)
+  const off = (expected.segments ?? []).flatMap((segment, at) =>
+    Object.entries(MEASURES).flatMap(([name, most]) => {
+      const [one, other] = [segment, own.segments?.[at]].map(
+        (each) => each?.[name as 'avg_logprob'],
+      )
+      const isFar = one !== undefined && !(Math.abs(one - (other ?? NaN)) <= most)
+      return isFar ? [`${name} ${other} instead of ${one}`] : []
+    }),
+  )
+  const [mine, wanted] = [shown(own), shown(expected)]
+  const fault = mine === wanted ? (off[0] ?? null) : `${mine} instead of ${wanted}`
+  return judge(late, WORD_TOLERANCE, fault)
 }
 
 /** Compares objects, whose boxes may differ by a pixel. Python lists those of DETR by their query. */

@@ -105,6 +105,26 @@ const FILE_INPUTS: Readonly<Partial<Record<string, string>>> = {
 
 const PICTURE_INPUT = 'pixel_values'
 
+/** Resolves with what `/v1/audio` answers to a form with a file, which OpenAI's clients send. */
+async function postForm(page: Page, fields: object, url: string): Promise<unknown> {
+  const { text, path } = await page.evaluate(
+    async ([{ task, ...given }, source]) => {
+      const form = new FormData()
+      for (const [name, value] of Object.entries(given))
+        for (const one of [value].flat())
+          form.append(Array.isArray(value) ? `${name}[]` : name, one)
+      form.append('file', await (await fetch(source)).blob(), 'speech.wav')
+      const endpoint = task === 'translate' ? 'translations' : 'transcriptions'
+      const response = await fetch(`/v1/audio/${endpoint}`, { method: 'POST', body: form })
+      return { text: await response.text(), path: endpoint }
+    },
+    [fields as Record<string, string | string[]>, url] as const,
+  )
+  const answer = JSON.parse(text) as { error?: { message: string } }
+  if (answer.error) throw new Error(`${path}: ${answer.error.message}`)
+  return answer
+}
+
 async function post(page: Page, path: string, body: object): Promise<unknown> {
   const { text } = await fetchIn(page, path, body)
   const answer = JSON.parse(text) as { error?: { message: string } }
@@ -119,6 +139,11 @@ function ask(page: Page, dir: string, model: Model, one: Case): Promise<unknown>
   if ('query' in one) {
     const { query, documents } = one
     return post(page, '/v1/rerank', { model: tag, query, documents })
+  }
+  if ('speech' in one) {
+    const words = one.speech.words && { timestamp_granularities: ['segment', 'word'] }
+    const fields = { model: tag, response_format: 'verbose_json', ...words, ...one.form }
+    return postForm(page, fields, toUrl(join(dir, '.inputs', one.file)))
   }
   const inputs = 'inputs' in one ? one.inputs : { top_k: 100 }
   const file = 'file' in one ? one.file : undefined

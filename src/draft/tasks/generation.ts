@@ -173,6 +173,7 @@ function readSpeech(stated: Config, config: Config): Speech | null {
   const { transcribe, translate } = readTokens(stated['task_to_id'])
   const maxInitial = stated['max_initial_timestamp_index']
   const positions = positive(config['max_target_positions'])
+  const alignment = readHeads(stated['alignment_heads'])
   return {
     ...(languages.length > 0 && { languages: Object.fromEntries(languages) }),
     ...(transcribe !== undefined &&
@@ -180,8 +181,16 @@ function readSpeech(stated: Config, config: Config): Speech | null {
     noTimestamps,
     ...(positions && { positions }),
     ...(isToken(maxInitial) && { maxInitialTimestamp: maxInitial }),
+    ...(alignment.length > 0 && { alignment }),
   }
 }
+
+/** Returns the heads of a list, each as its layer and its number. */
+const readHeads = (value: unknown): [layer: number, head: number][] =>
+  (Array.isArray(value) ? value : []).flatMap((one: unknown): [number, number][] => {
+    const [layer, head]: unknown[] = Array.isArray(one) ? one : []
+    return isToken(layer) && isToken(head) ? [[layer, head]] : []
+  })
 
 const readTokens = (value: unknown): Record<string, number> =>
   Object.fromEntries(

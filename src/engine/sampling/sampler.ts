@@ -98,7 +98,7 @@ export class Sampler {
 }
 
 /** Draws a token from a whole row. Sorts no more of the row than needed. */
-function drawFromRow(scores: Float32Array, range: SamplingRange, at: number): number {
+export function drawFromRow(scores: Float32Array, range: SamplingRange, at: number): number {
   let sum: number | undefined
   for (let count = 2048; ; count *= 16) {
     const top = topLogits(scores, count)

@@ -7,6 +7,7 @@ import {
   findEntry,
   isEmbedder,
   isReranker,
+  isTranscriber,
   isSpeaker,
   unsupportedModelError,
 } from '../../catalog/find-entry.ts'
@@ -344,6 +345,10 @@ export async function findModel(
     throw unsupportedModelError(tag, 'embeds texts and does not chat; use /v1/embeddings')
   if (isReranker(entry))
     throw unsupportedModelError(tag, 'scores documents and does not chat; use /v1/rerank')
+  if (isTranscriber(entry)) {
+    const instead = 'use /v1/audio/transcriptions'
+    throw unsupportedModelError(tag, `writes down speech and does not chat; ${instead}`)
+  }
   if (isSpeaker(entry))
     throw unsupportedModelError(tag, 'speaks texts and does not chat; use /v1/audio/speech')
   if (entry.type !== 'model') {

@@ -3,6 +3,7 @@ import type { Implementation } from '../../catalog/schema.ts'
 import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { EngineSetup, Files } from '../../engine/engine.ts'
 import type { ThreadBenchmarkSetup } from '../../engine/onnx/thread-benchmark.ts'
+import type { Sound } from '../../predictor/audio.ts'
 import type { PredictorSetup } from '../../predictor/open-predictor.ts'
 import type {
   AcceptedEvent,
@@ -16,6 +17,8 @@ import type {
   MethodTable,
   Ranking,
   RerankRequest,
+  TranscribeOptions,
+  TranscriptionEvent,
   SpeechPart,
   SpeechRequest,
 } from '../../types/index.ts'
@@ -46,6 +49,11 @@ export interface PredictorFiles extends Pick<
   mustCompare: boolean
 }
 
+/** Speech with decoded sound, and how it is written down. */
+export interface SoundRequest extends TranscribeOptions {
+  sound: Sound
+}
+
 /** A generation that the model worker has accepted. */
 export type AcceptedGeneration = EventStream<GenerationEvent> & Pick<AcceptedEvent, 'ignored'>
 
@@ -71,6 +79,8 @@ export interface ModelService extends DirectPredictor {
   embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<Embeddings>>
   /** Accepts a request when its pairs are tokenized and queued. The only event has all scores. */
   rerank(request: RerankRequest, caller: Caller): Promise<EventStream<Ranking>>
+  /** Accepts a request when it is queued. Its events are those of the endpoint. */
+  transcribe(request: SoundRequest, caller: Caller): Promise<EventStream<TranscriptionEvent>>
   /** Accepts a request when its text is tokenized and queued. Each event has a sentence. */
   speak(request: SpeechRequest, caller: Caller): Promise<EventStream<SpeechPart>>
   /**
@@ -93,6 +103,7 @@ export const MODEL_METHODS = {
   countTokens: 'call',
   embed: 'stream',
   rerank: 'stream',
+  transcribe: 'stream',
   speak: 'stream',
   measure: 'call',
   measureThreads: 'call',

@@ -172,7 +172,7 @@ export async function* streamLoaded<Event>(
 }
 
 /** Resolves when the implementation is loaded, and reports the progress until then. */
-async function waitUntilLoaded(
+export async function waitUntilLoaded(
   { instance }: Lease,
   signal: AbortSignal,
   onProgress: (progress: LoadProgress) => void = () => undefined,

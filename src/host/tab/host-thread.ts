@@ -87,6 +87,7 @@ export class HostThread {
     if (message.type === 'pulse') return postToServiceWorker({ type: 'inorigin:pulse' })
     if (message.type === 'downloading') return void requestPersistence()
     if (message.type === 'headers') return void this.#sendHeaders(message.id, message.url)
+    if (message.type === 'decode') return void this.#sendSound(message.id, message.file)
     this.#stopStartTimeout()
     if (message.protocol !== PROTOCOL) return onFailure(otherVersion(this.#setup))
     this.#life = message.life
@@ -121,6 +122,13 @@ export class HostThread {
       (error: unknown) => ({ headers: {}, error: messageOf(error) }),
     )
     this.#post({ type: 'headers', id, ...found })
+  }
+
+  async #sendSound(id: number, file: Blob): Promise<void> {
+    const result = await import('../../predictor/transferable-inputs.ts')
+      .then(({ toPageSound }) => toPageSound(file, 'file'))
+      .catch((thrown: unknown) => InoriginError.from(thrown).toRecord())
+    this.#post({ type: 'decoded', id, result })
   }
 
   #post(message: PageToHost, transfer: MessagePort[] = []): void {

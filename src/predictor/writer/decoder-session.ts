@@ -4,6 +4,7 @@ import type { TextDecoderLayout } from '../../catalog/decoder-schema.ts'
 import type { Runtime, Session } from '../../engine/onnx/runtime.ts'
 import { ARRAYS, countElements, isElementType, toReadableData } from '../../values/elements.ts'
 import { throwPredictorUnusable } from '../../values/input-errors.ts'
+import { toAttentionOutput } from '../speech.ts'
 import { fromTensor, isFixedLength, type RawTensor } from '../tensor.ts'
 
 /** Files of a graph: the graph, and its weights by the path that it refers to. */
@@ -20,6 +21,17 @@ export interface DecoderSetup {
   /** Returns the files of a graph among the resources. */
   graphFiles(name: string): GraphFiles
 }
+
+/** Result of a step. */
+export interface DecoderStep {
+  /** Scores of the token after each of the given ones; of graphs that return fewer, after the last. */
+  rows: Float32Array[]
+  /** Weights with which the last of the given tokens attends to what the encoder returned, by head. */
+  attention: Float32Array[]
+}
+
+/** Head of a layer whose attention to what the encoder returned is wanted. */
+export type AttentionHead = readonly [layer: number, head: number]
 
 /** Throws `unavailable`, because the graph is none of a decoder. */
 type Fail = (why: string) => never
@@ -50,6 +62,7 @@ export class DecoderSession {
   readonly #first: Session
   readonly #next: Session
   readonly #caches = new Map<string, Tensor>()
+  #heads: readonly AttentionHead[] = []
   #states: Tensor | null = null
   #mask: Tensor | null = null
   #tokens: number[] = []
@@ -57,15 +70,15 @@ export class DecoderSession {
   /** Opens the graphs of a predictor. Rejects with `unavailable` if they cannot be used. */
   static openFor({ tag, layout, runtime, graphFiles }: DecoderSetup): Promise<DecoderSession> {
     const next = layout.nextGraph === undefined ? null : graphFiles(layout.nextGraph)
-    return DecoderSession.open(runtime, graphFiles(layout.graph), next, (why) =>
-      throwPredictorUnusable(tag, `resources.${layout.graph}`, why),
-    )
+    const fail = (why: string) => throwPredictorUnusable(tag, `resources.${layout.graph}`, why)
+    return DecoderSession.open(runtime, graphFiles(layout.graph), next, layout, fail)
   }
 
   private static async open(
     runtime: Runtime,
     first: GraphFiles,
     next: GraphFiles | null,
+    { speech }: TextDecoderLayout,
     fail: Fail,
   ): Promise<DecoderSession> {
     const open = ({ graph, externalData }: GraphFiles): Promise<Session> =>
@@ -74,7 +87,7 @@ export class DecoderSession {
     const session = await open(first)
     try {
       const opened = new DecoderSession(runtime, session, next ? await open(next) : session)
-      opened.#check(fail)
+      opened.#check(speech?.alignment ?? [], fail)
       return opened
     } catch (thrown) {
       await session.release()
@@ -88,9 +101,10 @@ export class DecoderSession {
     this.#next = next
   }
 
-  /** Begins a text from what the encoder returned: `[1, length, size]`. */
-  begin(encoded: RawTensor): void {
+  /** Begins a text from what the encoder returned, `[1, length, size]`. Its steps return these heads. */
+  begin(encoded: RawTensor, heads: readonly AttentionHead[] = []): void {
     this.#clear()
+    this.#heads = heads
     const { Tensor: Own } = this.#runtime.ort
     const type = typeOf(this.#first.inputs, STATES) ?? 'float32'
     const data = type === 'float32' ? toReadableData(encoded) : encoded.data
@@ -98,26 +112,36 @@ export class DecoderSession {
     this.#mask = this.#ofIntegers(MASK, Array<number>(encoded.shape[1] ?? 0).fill(1))
   }
 
-  /** Resolves with the scores of the token after these, which follow those of earlier steps. */
-  async step(tokens: readonly number[]): Promise<Float32Array> {
+  /** Feeds tokens that follow those of earlier steps. */
+  async step(tokens: readonly number[]): Promise<DecoderStep> {
     const before = this.#tokens.length
     this.#tokens.push(...tokens)
     const isFirst = before === 0
     const session = isFirst ? this.#first : this.#next
     const isCached = isFirst || this.#caches.size > 0
     const feeds = this.#toFeeds(session, isCached ? tokens : this.#tokens, isCached ? before : 0)
+    // A graph may return caches that no input takes.
+    const keeps = this.#next.inputs.some(({ name }) => isPast(name))
     const kept = session.outputs
       .map(({ name }) => name)
-      .filter((name) => isPresent(name) && (isFirst || !isOfEncoder(name)))
-    const results = await session.run(feeds, [LOGITS, ...kept])
+      .filter((name) => keeps && isPresent(name) && (isFirst || !isOfEncoder(name)))
+    const layers = new Set(this.#heads.map(([layer]) => toAttentionOutput(layer)))
+    const results = await session.run(feeds, [LOGITS, ...layers, ...kept])
     for (const name of kept) {
       const tensor = results[name]
       if (tensor) this.#keep(toPast(name), tensor)
     }
     const logits = results[LOGITS]
     if (!logits) throw new Error(`The decoder returned no ${LOGITS}.`)
-    const scores = toReadableData(fromTensor(logits)) as Float32Array
-    return scores.slice(scores.length - (logits.dims.at(-1) ?? 0))
+    return {
+      rows: rowsOf(logits).slice(-tokens.length),
+      attention: this.#heads.map(([layer, head]) => {
+        const weights = results[toAttentionOutput(layer)]
+        // The weights of a layer are `[1, heads, tokens, length]`.
+        const count = weights?.dims[2] ?? 1
+        return (weights && rowsOf(weights)[head * count + count - 1])?.slice() ?? new Float32Array()
+      }),
+    }
   }
 
   /** Frees the graphs and the caches. */
@@ -175,17 +199,29 @@ export class DecoderSession {
   }
 
   /** Checks that the graphs have the inputs and outputs of a decoder. */
-  #check(fail: Fail): void {
+  #check(heads: readonly AttentionHead[], fail: Fail): void {
     for (const { inputs, outputs } of [this.#first, this.#next]) {
       const unknown = inputs.find(({ name }) => !KNOWN_INPUTS.includes(name) && !isPast(name))
       if (unknown) fail(`the decoder has an input ${unknown.name}, which is not supported.`)
       if (!inputs.some(({ name }) => name === IDS)) fail(`the decoder has no input ${IDS}.`)
       if (!outputs.some(({ name }) => name === LOGITS)) fail(`the decoder has no output ${LOGITS}.`)
+      const wanted = heads.map(([layer]) => toAttentionOutput(layer))
+      const unmade = wanted.find((output) => !outputs.some(({ name }) => name === output))
+      if (unmade) fail(`the decoder has no output ${unmade}, which \`alignment\` needs.`)
     }
     const made = this.#first.outputs.map(({ name }) => toPast(name))
     const lacking = this.#next.inputs.find(({ name }) => isPast(name) && !made.includes(name))
     if (lacking) fail(`no output of the decoder is kept for ${lacking.name}.`)
   }
+}
+
+/** Returns the rows of the last dimension of a tensor. */
+function rowsOf(tensor: Tensor): Float32Array[] {
+  const data = toReadableData(fromTensor(tensor)) as Float32Array
+  const size = tensor.dims.at(-1) ?? 1
+  return Array.from({ length: data.length / size }, (_, row) =>
+    data.subarray(row * size, (row + 1) * size),
+  )
 }
 
 function typeOf(

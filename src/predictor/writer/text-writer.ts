@@ -57,7 +57,9 @@ export class TextWriter {
     const texts: string[] = []
     for (let row = 0; row < (encoded.shape[0] ?? 0); row++) {
       const own = rowOf(encoded, row, lengths?.[row])
-      const tokens = await writeTokens(this.#session, own, { start, end, rules, pause })
+      const tokens: number[] = []
+      const writing = writeTokens(this.#session, own, { start, end, rules, pause })
+      for await (const { token } of writing) tokens.push(token)
       texts.push(this.#decode(tokens))
     }
     const written: RawTensor = { type: 'string', data: texts, shape: [texts.length] }

@@ -143,7 +143,7 @@ describe('sound of a page', () => {
   test('that the browser cannot decode is rejected by name', async () => {
     const file = new Blob(['no sound'], { type: 'audio/ogg' })
     await expect(toPageSound(file, 'inputs.x')).rejects.toThrow(
-      'inputs.x: this browser cannot decode its sound (audio/ogg).',
+      'inputs.x: this browser cannot decode its sound (audio/ogg). Send wav, mp3, m4a, ogg, flac or webm.',
     )
   })
 })

@@ -36,7 +36,7 @@ const CONTEXT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     session: './prompt.ts',
   },
   'docs/storage.md': { input: './fields.ts' },
-  'docs/tasks.md': { canvas: './canvas.ts' },
+  'docs/tasks.md': { canvas: './canvas.ts', file: './sound.ts' },
   'docs/vite.md': { defineConfig: 'vite', inorigin: 'inorigin/vite' },
 }
 

@@ -1,13 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import {
   findEmbedder,
+  findTranscriber,
   findEntry,
   getOwner,
   isEmbedder,
+  isListed,
   toModel,
   toPredictor,
 } from '../../../src/catalog/find-entry.ts'
 import type { Entry, PredictorEntry } from '../../../src/catalog/schema.ts'
+import { assertTranscribes } from '../../../src/predictor/speech.ts'
+import type { TranscriptionRequest } from '../../../src/types/index.ts'
 import { catalog, HASH, model, predictor, thrownBy, validate } from './entries.ts'
 
 test('An entry is found by its tag', () => {
@@ -152,5 +156,93 @@ describe('An embedder', () => {
     ['@acme/embed', unknown, none, catalog(chat, predictor())],
   ])('is named when %s embeds no texts', (tag, error, message, where = all) => {
     expect(thrownBy(() => findEmbedder(where, tag))).toMatchObject({ ...error, message })
+  })
+})
+
+describe('A model of speech', () => {
+  const chat = model()
+  const plain = predictor()
+  const speech = { noTimestamps: 80, positions: 448, tasks: { transcribe: 8, translate: 9 } }
+  const hearing: PredictorEntry = {
+    ...plain,
+    tag: '@acme/hear',
+    implementations: plain.implementations.map((implementation) => ({
+      ...implementation,
+      decoder: {
+        output: 'text',
+        encoder: 'encoder.onnx',
+        graph: 'decoder.onnx',
+        tokenizer: 'tokenizer.json',
+        start: [5],
+        end: [70],
+        speech,
+      },
+    })),
+  }
+  const all = catalog(chat, hearing, plain)
+
+  test('is listed with the length of its prompt', () => {
+    expect(toModel(hearing)).toMatchObject({
+      maxInputTokens: 223,
+      maxOutputTokens: null,
+      capabilities: { transcription: { translates: true } },
+    })
+    expect([chat, hearing, plain].map(isListed)).toEqual([true, true, false])
+  })
+
+  test.each<[string, string, object, string, typeof all?]>([
+    [
+      'chats',
+      chat.tag,
+      { code: 'unsupported_model' },
+      'generates text and does not write down speech',
+    ],
+    [
+      'predicts',
+      plain.tag,
+      { kind: 'not_found' },
+      'is a predictor that does not write down speech',
+    ],
+    ['is unknown', '@acme/heat', { kind: 'not_found' }, 'Available: @acme/hear.'],
+    [
+      'is in a catalog without one',
+      plain.tag,
+      { kind: 'not_found' },
+      'No model of this catalog writes down speech.',
+      catalog(chat, plain),
+    ],
+  ])('is named when one that %s is asked', (_what, tag, error, message, where = all) => {
+    const thrown = thrownBy(() => findTranscriber(where, tag))
+    expect(thrown).toMatchObject({ ...error, param: 'model' })
+    expect(thrown.message).toContain(message)
+  })
+
+  test('is found by its tag', () => {
+    expect(findTranscriber(all, '@acme/hear')).toBe(hearing)
+  })
+
+  const request = { model: hearing.tag, file: new Blob(), isStreamed: false, hasSegments: false }
+  const refusal = (entry: PredictorEntry, fields: Partial<TranscriptionRequest>) =>
+    thrownBy(() => assertTranscribes(entry, { ...request, task: 'transcribe', ...fields }))
+
+  test('refuses what its files do not have', () => {
+    expect(refusal(hearing, { hasWords: true })).toMatchObject({
+      kind: 'invalid_request',
+      param: 'timestamp_granularities',
+      message: expect.stringContaining('`cross_attentions.N`'),
+    })
+    expect(refusal(hearing, { language: 'de' })).toMatchObject({ param: 'language' })
+    const [implementation] = hearing.implementations
+    const { tasks: _, ...english } = speech
+    const monolingual = {
+      ...hearing,
+      implementations: [
+        { ...implementation, decoder: { ...implementation?.decoder, speech: english } },
+      ],
+    } as PredictorEntry
+    expect(refusal(monolingual, { task: 'translate' })).toMatchObject({
+      param: 'model',
+      message: expect.stringContaining('does not translate'),
+    })
   })
 })

@@ -508,7 +508,7 @@ describe('An encoder-decoder', () => {
       outputs: [toPort('last_hidden_state float32 batch,4,100')],
       nodes: [{ type: 'Identity', inputs: ['input_features'], outputs: ['last_hidden_state'] }],
     }
-    const { entry, binding, printed } = await addFolder({
+    const files = {
       ...encoder({ ...config, max_target_positions: 448 }),
       ...generation({
         max_length: 40,
@@ -516,6 +516,7 @@ describe('An encoder-decoder', () => {
         lang_to_id: { '<|en|>': 6 },
         task_to_id: { transcribe: 8, translate: 9 },
         max_initial_timestamp_index: 50,
+        alignment_heads: [[0, 0]],
       }),
       'm/preprocessor_config.json': json({
         feature_extractor_type: 'WhisperFeatureExtractor',
@@ -525,14 +526,19 @@ describe('An encoder-decoder', () => {
       ...graphs,
       'm/encoder_model.onnx': features,
       'm/decoder_model_merged.onnx': decoderGraph('merged', { isMasked: false }),
-    })
-    expect(decoderOf(entry)?.speech).toEqual({
+    }
+    const { entry, binding, printed } = await addFolder(files)
+    const speech = {
       languages: { en: 6 },
       tasks: { transcribe: 8, translate: 9 },
       noTimestamps: 80,
       positions: 448,
       maxInitialTimestamp: 50,
-    })
+    }
+    expect(decoderOf(entry)?.speech).toEqual(speech)
+    const attending = decoderGraph('merged', { isMasked: false, attends: true })
+    const timed = await addFolder({ ...files, 'm/decoder_model_merged.onnx': attending })
+    expect(decoderOf(timed.entry)?.speech).toEqual({ ...speech, alignment: [[0, 0]] })
     expect(binding('audio')).toEqual({
       tensor: 'input_features',
       shape: [null, 4, 100],

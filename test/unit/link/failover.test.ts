@@ -2,7 +2,14 @@
 import { describe, expect, test } from 'vitest'
 import { type ErrorCode, InoriginError } from '../../../src/error.ts'
 import { Delivery, withFailover } from '../../../src/link/failover.ts'
-import type { GenerationEvent, GenerationRequest, Host } from '../../../src/types/index.ts'
+import type {
+  GenerationEvent,
+  GenerationRequest,
+  Host,
+  Transcript,
+  TranscriptionEvent,
+  TranscriptionRequest,
+} from '../../../src/types/index.ts'
 import { progressOf } from '../../support/samples.ts'
 import { collect } from '../wire/scripted-host.ts'
 
@@ -356,6 +363,28 @@ test.each(['embed', 'createRemotePrediction'] as const)(
     expect(calls).toBe(3)
   },
 )
+
+test('speech that is streamed is written again from its start, with the same seed', async () => {
+  const pieces = ['One ', 'two ', 'three']
+  const seeds: unknown[] = []
+  const transcribe = async ({ seed }: TranscriptionRequest) => ({
+    events: (async function* (): AsyncGenerator<TranscriptionEvent> {
+      const isFirst = seeds.push(seed) === 1
+      // Each host divides the text in its own way.
+      for (const piece of isFirst ? pieces.slice(0, 2) : ['One t', 'wo three'])
+        yield { type: 'text', text: piece }
+      if (isFirst) throw gone
+      yield { type: 'finish', transcript: { text: 'One two three' } as Transcript }
+    })(),
+  })
+  const host = withFailover({ transcribe } as unknown as Host)
+  const { events } = await host.transcribe({} as TranscriptionRequest, caller)
+  expect(await collect(events)).toEqual([
+    ...pieces.map((piece) => ({ type: 'text', text: piece })),
+    { type: 'finish', transcript: { text: 'One two three' } },
+  ])
+  expect(seeds).toEqual([expect.any(Number), seeds[0]])
+})
 
 describe('a delivery', () => {
   test('that has selected the events of another one continues where that one was', () => {
