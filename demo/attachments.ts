@@ -1,5 +1,6 @@
 import { button, byId, element } from './dom.ts'
 import { receiveFiles } from './files.ts'
+import { describeForeignModel } from './formats.ts'
 import type { Composer } from './composer.ts'
 import { notice, wordsOf } from './notice.ts'
 
@@ -64,7 +65,9 @@ export function createAttachments({ composer, admit }: Parts): Attachments {
   async function add(files: readonly File[]): Promise<void> {
     const images = files.filter(({ type }) => MEDIA_TYPES.includes(type))
     for (const { name } of files.filter((file) => !images.includes(file))) {
-      notice(`${name} is not an image of PNG, JPEG, GIF or WebP.`, 'mild')
+      const words =
+        describeForeignModel(name) ?? `${name} is not an image of PNG, JPEG, GIF or WebP.`
+      notice(words, 'mild')
     }
     if (images.length === 0 || !(await admit())) return
     for (const file of images) show(file.name, await toDataUrl(file))

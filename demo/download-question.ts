@@ -2,7 +2,10 @@
 import type { Reason } from '../src/index.ts'
 import { element } from './dom.ts'
 import { bytes } from './format.ts'
-import type { ModelFacts } from './look-up.ts'
+import type { ListedModel } from './listing.ts'
+import { freeBytes, type ModelFacts } from './look-up.ts'
+
+export type Row = readonly [name: string, value: string]
 
 export type DownloadAnswer = 'download' | 'guide' | 'later'
 
@@ -39,19 +42,35 @@ function choice(value: DownloadAnswer, text: string, className: string): HTMLBut
   return made
 }
 
-function rowsOf({ state, explanation, usage }: ModelFacts): [name: string, value: string][] {
-  const rows: [string, string][] = []
+function rowsOf({ state, listed, explanation, usage }: ModelFacts): Row[] {
+  const rows: Row[] = []
   if (state.bytes) {
-    rows.push(['Download', bytes(state.bytes)])
+    const files = explanation.chosen ? `, files of ${explanation.chosen}` : ''
+    rows.push(['Download', `${bytes(state.bytes)}${files}`])
     rows.push(['Memory', `more than ${bytes(state.bytes)}, the size of its files`])
   }
   rows.push(['This device', fitOf(explanation.reasons)])
+  if (listed) rows.push(...cardRows(listed))
   const free = freeBytes(usage)
   if (free !== null) rows.push(['Free storage', `${bytes(free)} for this site in this browser`])
   if (free !== null && state.bytes && state.bytes > free) {
     rows.push(['Warning', 'The storage is too small. Older models are deleted to make room.'])
   }
   return rows
+}
+
+/** Returns what the makers of a model state, as the catalog or its files have it. */
+export function cardRows({ license, languages, max_input_tokens: context }: ListedModel): Row[] {
+  return [
+    ['License', license ?? 'not stated'],
+    ['Languages', languages?.map(languageName).join(', ') ?? 'not stated'],
+    ...(context ? [['Context', `${context.toLocaleString('en')} tokens`] as const] : []),
+  ]
+}
+
+/** Returns the English name of a language. */
+export function languageName(tag: string): string {
+  return new Intl.DisplayNames(['en'], { type: 'language' }).of(tag) ?? tag
 }
 
 /** Returns the verdict on an entry: the choice with its reason, or what stands in the way. */
@@ -65,11 +84,6 @@ function fitOf(reasons: readonly Reason[]): string {
 export function placeName(device: Reason['device']): string {
   if (device === 'upstream') return 'another server'
   return device === 'webgpu' ? 'WebGPU' : 'WASM'
-}
-
-/** Returns the bytes that this origin may still store; `null` if the browser does not tell. */
-function freeBytes({ quotaBytes, originBytes }: ModelFacts['usage']): number | null {
-  return quotaBytes === null || originBytes === null ? null : Math.max(0, quotaBytes - originBytes)
 }
 
 function toRow(name: string, value: string): HTMLElement[] {

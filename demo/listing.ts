@@ -18,7 +18,9 @@ export interface ListedModel {
   display_name: string
   max_tokens?: number | null
   max_input_tokens?: number | null
+  description?: string
   license?: string
+  languages?: readonly string[]
   parameters?: string
   quantization?: string
   capabilities?: Record<string, { supported?: boolean } | undefined> | null

@@ -1,8 +1,11 @@
 /** Facts about a model before its download: its size, its fit and the space for it. */
 import type { Explanation, ModelState, Server, StorageUsage, Tag } from '../src/index.ts'
+import { listModels, type ListedModel } from './listing.ts'
 
 export interface ModelFacts {
   state: ModelState
+  /** Part of `GET /v1/models`; absent for a predictor. */
+  listed?: ListedModel | undefined
   explanation: Explanation
   usage: StorageUsage
 }
@@ -27,11 +30,17 @@ export async function lookUp(server: Server, tag: Tag, signal?: AbortSignal): Pr
     await askHub(server, tag, signal)
     state = await stateOf(server, tag)
   }
-  const [explanation, usage] = await Promise.all([
+  const [explanation, usage, models] = await Promise.all([
     server.explain(tag, { signal }),
     server.storage.usage(),
+    listModels(server),
   ])
-  return { state, explanation, usage }
+  return { state, listed: models.find(({ id }) => id === tag), explanation, usage }
+}
+
+/** Returns the bytes that this origin may still store; `null` if the browser does not tell. */
+export function freeBytes({ quotaBytes, originBytes }: StorageUsage): number | null {
+  return quotaBytes === null || originBytes === null ? null : Math.max(0, quotaBytes - originBytes)
 }
 
 async function stateOf(server: Server, tag: Tag): Promise<ModelState> {

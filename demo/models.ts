@@ -5,6 +5,7 @@ import { createListing, findSeeing, GUIDE, type ListedModel } from './listing.ts
 import type { Loading } from './loading.ts'
 import { notice, wordsOf } from './notice.ts'
 import { createPreparation } from './preparation.ts'
+import type { Recommendation } from './recommendation.ts'
 import type { StripAction } from './strip.ts'
 import { whenWanted } from './wanted.ts'
 
@@ -23,6 +24,8 @@ export interface Models {
    * says so. Resolves with `false` if no model takes them, which is said likewise.
    */
   admitImages(): Promise<boolean>
+  /** Resolves with the model that suits this device best; with `undefined` if none does. */
+  recommended(): Promise<Recommendation | undefined>
   /** Selects a model that chats, as if the visitor had done it. */
   select(tag: Tag): void
   /** Reads the listing and the states again, for example after a download or an import. */
@@ -98,10 +101,15 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
       }
       return seeing !== undefined
     },
+    async recommended() {
+      const server = await starting
+      const { findRecommendation, readPlace } = await import('./recommendation.ts')
+      return findRecommendation(server, await readPlace(server))
+    },
     select(tag) {
       // A model that was just added may not be in the listing yet.
       const listed = isOffered(tag) ? Promise.resolve() : refresh()
-      void listed.then(() => pick(tag)).catch(ignore)
+      void listed.then(() => isOffered(tag) && pick(tag)).catch(ignore)
     },
     async refresh() {
       listing = refresh()

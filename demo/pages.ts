@@ -1,16 +1,19 @@
 /** The buttons that open the pages of models and of the device, whose code is loaded then. */
-import type { Server } from '../src/index.ts'
 import { byId } from './dom.ts'
 import type { Models } from './models.ts'
 import { type Drops, receiveModels } from './models-page/dropped.ts'
 import { createPage } from './page.ts'
+import type { PageServer } from './start.ts'
 
-export function openPages(starting: Promise<Server>, models: Models): void {
+interface Parts extends PageServer {
+  models: Models
+}
+
+export function openPages({ starting, restart, models }: Parts): void {
   const drops: Drops = { waiting: [] }
   const openModels = createPage('Models', async () => {
     const { fillModelsPage } = await import('./models-page/page.ts')
-    const onChange = (): void => void models.refresh().catch(() => {})
-    return fillModelsPage({ starting, use: models.select, onChange, drops })
+    return fillModelsPage({ starting, restart, models, drops })
   })
   receiveModels((files) => {
     if (drops.take) drops.take(files)

@@ -2,12 +2,10 @@
 import type { ModelState, Server, Tag } from '../src/index.ts'
 import { describeAdapter } from './device.ts'
 import { byId } from './dom.ts'
-import { askToDownload } from './download-question.ts'
 import { bytes } from './format.ts'
 import { GUIDE, type ListedModel } from './listing.ts'
 import type { Loading } from './loading.ts'
 import { EMBED } from './documentation.ts'
-import { lookUp } from './look-up.ts'
 import { holdsSmolLM2, SMOLLM2, SMOLLM2_ORIGIN } from './smollm2.ts'
 import type { StripAction } from './strip.ts'
 import { troubleWith } from './trouble.ts'
@@ -86,6 +84,11 @@ export function createPreparation(parts: Parts): Preparation {
     if (!state || state.status !== 'remote' || isSmall(state) || agreed.has(tag)) return true
     if (await comesUnasked(tag)) return true
     if (state.bytes === null) loading.wait(`Looking up the size of ${state.name} …`)
+    // The first paint does without them.
+    const [{ lookUp }, { askToDownload }] = await Promise.all([
+      import('./look-up.ts'),
+      import('./download-question.ts'),
+    ])
     const facts = await lookUp(await starting, tag).catch((error: unknown) => {
       loading.clear()
       throw new AnswerError(troubleWith(state.name, error), 0, UNAVAILABLE)

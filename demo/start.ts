@@ -13,8 +13,38 @@ declare global {
 
 const reload = { label: 'Try again', run: () => location.reload() }
 
+/** The server of this page. */
+export interface PageServer {
+  /** Promise of the handle, which stays the same when the server starts again. */
+  starting: Promise<Server>
+  /**
+   * Starts the server again with the catalog of the visitor as it is now. The page is not reloaded, and
+   * answers that arrive meanwhile continue.
+   */
+  restart(): Promise<void>
+}
+
 /** Starts the server with `?device=` and `?catalog=`. Loads a catalog only if the user agrees. */
-export async function start(): Promise<Server> {
+export function start(): PageServer {
+  let current: Server | undefined
+  const handle = new Proxy({} as Server, {
+    get: (_, name): unknown => Reflect.get(current ?? {}, name),
+  })
+  async function run(): Promise<Server> {
+    current = await open()
+    window.inorigin = handle
+    return handle
+  }
+  return {
+    starting: run(),
+    async restart() {
+      current?.close()
+      await run()
+    },
+  }
+}
+
+async function open(): Promise<Server> {
   const query = new URLSearchParams(location.search)
   const device = readDevice(query.get('device'))
   const wish = query.get('catalog')
@@ -27,7 +57,6 @@ export async function start(): Promise<Server> {
     const server = await serve({ worker, device, catalog, isolate: true })
     // The user's answer holds for the reload that isolates the page, and not for later ones.
     if (wish) sessionStorage.removeItem(wish)
-    window.inorigin = server
     tellDifferences(server)
     if (server.controlled) void tellUnkept()
     return server

@@ -11,6 +11,7 @@ import { receive, type Answer } from '../wire/answer.ts'
 import type { Announcer } from './announcer.ts'
 import type { Keeper } from './keeper.ts'
 import { toExchanges, toKeptAnswer } from './kept.ts'
+import { withSystem } from '../smollm2.ts'
 import { routeQuestion, type Route } from './route.ts'
 import { turnsBefore, type Conversation, type Turn } from './tree.ts'
 import type { TurnView } from './turn.ts'
@@ -141,7 +142,7 @@ async function compose(
   exchanged: Exchanged,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const { models, settings } = parts
+  const { models, settings, tools } = parts
   const { own, turn, turnView, prefill } = exchanged
   turnView.waiting('Choosing a model')
   const { tag: model, sources } = await unlessAborted(chooseModel(parts, server, exchanged), signal)
@@ -157,7 +158,7 @@ async function compose(
     images: turn.images,
     rounds,
     prefill,
-    settings: settings.read(),
+    settings: tools.hasTools() ? settings.read() : withSystem(model, settings.read()),
   }
   const request = style.request(question)
   const url = `${server.baseURL}/${request.path}`

@@ -61,7 +61,36 @@ export function createTurnActions(parts: Parts): (turn: Turn) => TurnActions {
       void keeper.save(conversation)
     },
     after: (error) => remediesOf(turn, error, parts),
+    offer: (error) => offerLarger(turn, error, parts),
   })
+}
+
+/** Words with which the guide says that it cannot do something. */
+const REFUSAL = /^(sorry, )?I (don't know|can only|only speak|know English only)/i
+
+/** Resolves with the model that is recommended for this device, if the guide could not answer. */
+async function offerLarger(
+  turn: Turn,
+  error: unknown,
+  { current, answering, models }: Parts,
+): Promise<Action | undefined> {
+  const { answer } = turn
+  const isRefused = answer?.model === GUIDE && REFUSAL.test(answer.text)
+  const isUnasked = error instanceof AnswerError && error.code === NOT_DOCUMENTED
+  if (!isRefused && !isUnasked) return undefined
+  const found = await models.recommended().catch(() => undefined)
+  // It has a button of its own there.
+  if (!found || (isUnasked && found.tag === SMOLLM2)) return undefined
+  const { tag, name, size, isHere } = found
+  return {
+    label: isHere ? `Use ${name}` : `Use ${name} · ${size}`,
+    run() {
+      if (current.isBusy) return
+      models.select(tag)
+      if (isUnasked) removeTurn(current.conversation, turn)
+      answering.ask(turn.question, turn.images, turn.parent, tag)
+    },
+  }
 }
 
 function remediesOf(turn: Turn, error: unknown, { current, answering, models }: Parts): Action[] {

@@ -25,6 +25,8 @@ export interface TurnActions {
   step(step: -1 | 1): void
   /** Returns what may help after an error; `undefined` stands for an error before a reload. */
   after(error: unknown): Action[]
+  /** Resolves with a larger model that may help where the guide cannot; with `undefined` elsewhere. */
+  offer(error: unknown): Promise<Action | undefined>
 }
 
 export interface TurnView {
@@ -77,11 +79,15 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
     async end(error) {
       const { answer, error: message } = turn
       if (answer) await view.end(answer)
+      const row = message === undefined ? tools(turn, act) : buttons(act.after(error))
       follow(() =>
         message === undefined
-          ? settle(...sources(turn), facts(turn), tools(turn, act))
-          : settle(problem(message, act.after(error))),
+          ? settle(...sources(turn), facts(turn), row)
+          : settle(problem(message, row)),
       )
+      void act.offer(error).then((offer) => {
+        if (offer) follow(() => row.prepend(button(offer.label, 'plain strong', offer.run)))
+      })
     },
     remove() {
       view.close()
@@ -146,11 +152,15 @@ function tools(turn: Turn, act: TurnActions): HTMLElement {
   return row
 }
 
-function problem(message: string, actions: readonly Action[]): HTMLElement {
-  const box = element('div', 'problem')
-  box.role = 'alert'
+function buttons(actions: readonly Action[]): HTMLElement {
   const row = element('div', 'row')
   row.append(...actions.map(({ label, run }) => button(label, 'plain', run)))
+  return row
+}
+
+function problem(message: string, row: HTMLElement): HTMLElement {
+  const box = element('div', 'problem')
+  box.role = 'alert'
   box.append(element('p', '', message), row)
   return box
 }

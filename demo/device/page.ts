@@ -66,10 +66,14 @@ async function followTrace(
   }
 }
 
-/** Resolves with the explanation of some entry; the device in it is the same for all. */
+/**
+ * Resolves with the explanation of some entry; the device in it is the same for all. An entry whose files are
+ * not known would ask its hub.
+ */
 async function explainAny(server: Server, signal: AbortSignal): Promise<Explanation | undefined> {
-  const [first] = await server.models.list()
-  return first && server.explain(first.tag, { signal })
+  const states = await server.models.list()
+  const known = states.find(({ bytes: size }) => size !== null)
+  return known && server.explain(known.tag, { signal })
 }
 
 function processorRows(explanation: Explanation | undefined): Row[] {

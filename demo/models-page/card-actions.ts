@@ -19,6 +19,8 @@ export interface CardActionsOptions {
   onChange(): Promise<void>
   /** Selects the model for the chat. */
   use(tag: Tag): void
+  /** Starts the server again with the changed catalog. */
+  restart(): Promise<void>
   /** Shows a text on the card. */
   say(text: string): void
 }
@@ -26,7 +28,8 @@ export interface CardActionsOptions {
 /** Work of a button. It resolves with what to say, if anything. */
 type Work = () => Promise<string | void>
 
-export function createCardActions({ server, tag, signal, onChange, use, say }: CardActionsOptions) {
+export function createCardActions(options: CardActionsOptions) {
+  const { server, tag, signal, onChange, use, restart, say } = options
   const row = element('div', 'row')
   const { models, storage } = server
   let name: string = tag
@@ -70,7 +73,7 @@ export function createCardActions({ server, tag, signal, onChange, use, say }: C
   async function forget(): Promise<void> {
     await models.remove(tag)
     removeOwnEntry(tag)
-    location.reload()
+    await restart()
   }
 
   function fileActions({ pinned }: NonNullable<EntryFacts['stored']>): HTMLElement[] {

@@ -1,22 +1,17 @@
 /** The card of one entry: what it is, where it runs, and what can be done with its files. */
-import type { LoadProgress, ModelState, Server, StoredTag, Tag } from '../../src/index.ts'
+import type { LoadProgress, ModelState, Reason, StoredTag, Tag } from '../../src/index.ts'
 import { element } from '../dom.ts'
+import { cardRows, type Row } from '../download-question.ts'
 import { bytes, bytesOf } from '../format.ts'
+import type { ListedModel } from '../listing.ts'
 import { shareOf, wordsFor } from '../loading.ts'
-import { createCardActions } from './card-actions.ts'
+import { createCardActions, type CardActionsOptions } from './card-actions.ts'
 import type { EntryFacts } from './facts.ts'
-import { createFit } from './fit.ts'
+import { createFit, type FitOptions } from './fit.ts'
+import { describeNeeds, guessBytes } from './needs.ts'
 import { traitsOf } from './traits.ts'
 
-export interface CardOptions {
-  server: Server
-  tag: Tag
-  signal: AbortSignal
-  /** Called after a change of the entry's files or state. */
-  onChange(): Promise<void>
-  /** Selects the model for the chat. */
-  use(tag: Tag): void
-}
+export type CardOptions = Omit<CardActionsOptions, 'say'> & FitOptions
 
 export interface Card {
   element: HTMLElement
@@ -36,17 +31,38 @@ const STATUS = {
 } as const
 
 /** Creates a card. It is empty until `show` is called. */
-export function createCard({ server, tag, signal, onChange, use }: CardOptions): Card {
+export function createCard(options: CardOptions): Card {
+  const { server, tag, signal } = options
   const card = element('li', 'card')
   const name = element('h3', '')
   const traits = element('ul', 'traits')
-  const about = element('dl', 'facts')
+  const about = element('p', '')
+  const list = element('dl', 'facts')
   const said = element('p', 'quiet')
   const bar = element('progress', '')
-  const fit = createFit(server, tag, signal)
+  let reasons: readonly Reason[] | undefined
+  const fit = createFit(options, (found) => {
+    reasons = found
+    if (facts) showRows(facts)
+  })
   const say = (text: string): void => void (said.textContent = text)
-  const actions = createCardActions({ server, tag, signal, onChange, use, say })
+  const actions = createCardActions({ ...options, say })
   let facts: EntryFacts | undefined
+
+  function showRows(known: EntryFacts): void {
+    list.replaceChildren(
+      ...rowsOf(tag, known, reasons).flatMap(([key, value]) => [
+        element('dt', '', key),
+        element('dd', '', value),
+      ]),
+    )
+  }
+
+  /** Reads the ways to run an entry whose files are known, which asks no hub. */
+  async function explain(): Promise<void> {
+    reasons = (await server.explain(tag, { signal })).reasons
+    if (facts) showRows(facts)
+  }
 
   /** Ends the display of progress, and leaves any other text. */
   function endProgress(): void {
@@ -57,23 +73,20 @@ export function createCard({ server, tag, signal, onChange, use }: CardOptions):
   bar.ariaLabel = 'Progress'
   bar.hidden = true
   said.role = 'status'
-  card.append(name, traits, about, fit.element, bar, said, actions.element)
+  card.append(name, about, traits, list, fit.element, bar, said, actions.element)
   return {
     element: card,
     show(next) {
       facts = next
       const { state } = next
       const isLoading = state.status === 'loading'
+      if (state.bytes !== null && !reasons) void explain().catch(() => {})
       name.textContent = state.name
       traits.ariaLabel = `What ${state.name} can do`
       traits.replaceChildren(...traitsOf(next).map((trait) => element('li', '', trait)))
-      about.replaceChildren(
-        ...rowsOf(tag, next).flatMap(([key, value]) => [
-          element('dt', '', key),
-          element('dd', '', value),
-        ]),
-      )
-      fit.show(state)
+      about.textContent = next.description ?? ''
+      showRows(next)
+      fit.show(next)
       if (!isLoading) endProgress()
       actions.show(next, isLoading)
     },
@@ -95,25 +108,34 @@ export function createCard({ server, tag, signal, onChange, use }: CardOptions):
   }
 }
 
-function rowsOf(tag: Tag, { state, stored, listed }: EntryFacts): [name: string, value: string][] {
-  const rows: [string, string][] = [
+function rowsOf(
+  tag: Tag,
+  { state, stored, listed }: EntryFacts,
+  reasons: readonly Reason[] | undefined,
+): Row[] {
+  const rows: Row[] = [
     ['Tag', tag],
     ['State', stateOf(state, stored)],
-    ['Download', state.bytes === null ? 'not looked up yet' : bytes(state.bytes)],
+    ['Download', downloadOf(state, listed)],
+    ['Needs', describeNeeds(state, listed, reasons)],
   ]
   const isPart = stored?.status === 'partial' && !stored.outdated
   if (stored) rows.push(['Stored', isPart ? partOf(stored) : bytes(stored.bytes)])
   if (stored) rows.push(['Deleting frees', bytes(stored.ownBytes)])
-  if (listed?.max_input_tokens) {
-    rows.push(['Context', `${listed.max_input_tokens.toLocaleString('en')} tokens`])
-  }
-  const stated = {
-    License: listed?.license,
-    Parameters: listed?.parameters,
-    Quantization: listed?.quantization,
-  }
+  if (listed) rows.push(...cardRows(listed))
+  const stated = { Parameters: listed?.parameters, Quantization: listed?.quantization }
   for (const [name, value] of Object.entries(stated)) if (value) rows.push([name, value])
+  if (state.bytes === null) rows.push(['Unverified', UNVERIFIED])
   return rows
+}
+
+const UNVERIFIED = 'stated by the catalog; the hub is asked before a download'
+
+function downloadOf({ bytes: size }: ModelState, listed: ListedModel | undefined): string {
+  if (size !== null) return bytes(size)
+  const guess = guessBytes(listed)
+  if (guess === undefined) return 'not looked up yet'
+  return `about ${bytes(guess)}, estimated from the parameters in its name`
 }
 
 function stateOf({ status }: ModelState, stored: StoredTag | undefined): string {

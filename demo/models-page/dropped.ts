@@ -1,4 +1,5 @@
 /** Files of models that are dropped on the playground. */
+import { describeForeignModel } from '../formats.ts'
 
 /** The files of a drop. A folder comes as a handle where the browser has them. */
 export interface ChosenFiles {
@@ -34,6 +35,10 @@ const areOfModel = ({ items, files }: DataTransfer): boolean =>
   [...files].some(({ name }) => /\.(gguf|onnx)$/i.test(name)) ||
   [...items].some((item) => item.webkitGetAsEntry()?.isDirectory)
 
+/** Returns `true` if the files are a model that browsers do not load. */
+const areForeign = ({ files }: DataTransfer): boolean =>
+  [...files].some(({ name }) => describeForeignModel(name) !== undefined)
+
 /** Calls the function with the files of a model that are dropped anywhere outside of its own zone. */
 export function receiveModels(take: (files: ChosenFiles) => void): void {
   document.addEventListener('dragover', (event) => {
@@ -44,8 +49,11 @@ export function receiveModels(take: (files: ChosenFiles) => void): void {
     'drop',
     (event) => {
       const { target, dataTransfer } = event
-      if (!dataTransfer || !areOfModel(dataTransfer)) return
-      if (target instanceof Element && target.closest('.drop')) return
+      const where = target instanceof Element ? target : document.body
+      if (!dataTransfer || where.closest('.drop')) return
+      // The chat takes images of the same drop, and says itself what it does not take.
+      const isForeign = !where.closest('.chat') && areForeign(dataTransfer)
+      if (!isForeign && !areOfModel(dataTransfer)) return
       // No other part of the page is to refuse the file.
       event.stopPropagation()
       event.preventDefault()

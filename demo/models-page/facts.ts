@@ -5,6 +5,7 @@ import { listModels, type ListedModel } from '../listing.ts'
 /** Facts of one entry. */
 export interface EntryFacts {
   state: ModelState
+  description?: string | undefined
   /** Part of `GET /v1/models`; absent for a predictor. */
   listed?: ListedModel
   /** Stored files; absent if there are none. */
@@ -18,11 +19,13 @@ export async function readFacts(server: Server): Promise<Map<Tag, EntryFacts>> {
     listModels(server),
     server.storage.list(),
   ])
-  return new Map(
-    states.map((state) => {
-      const listed = models.find(({ id }) => id === state.tag)
-      const files = stored.find(({ tag }) => tag === state.tag)
-      return [state.tag, { state, listed, stored: files }]
-    }),
-  )
+  const facts = states.map(async (state): Promise<[Tag, EntryFacts]> => {
+    const { tag } = state
+    const listed = models.find(({ id }) => id === tag)
+    const files = stored.find((one) => one.tag === tag)
+    // The listing has no predictors without an endpoint.
+    const described = listed ?? (await server.predictor(tag).catch(() => undefined))
+    return [tag, { state, description: described?.description, listed, stored: files }]
+  })
+  return new Map(await Promise.all(facts))
 }

@@ -3,20 +3,45 @@ import type { ModelState, Reason, Server, Tag } from '../../src/index.ts'
 import { element } from '../dom.ts'
 import { placeName } from '../download-question.ts'
 import { bytes, duration } from '../format.ts'
+import type { ListedModel } from '../listing.ts'
 import { lookUp } from '../look-up.ts'
+import { isRoomy, type Place } from '../recommendation.ts'
 import { troubleWith } from '../trouble.ts'
+import type { EntryFacts } from './facts.ts'
+import { guessBytes } from './needs.ts'
 
-export function createFit(server: Server, tag: Tag, signal: AbortSignal) {
+export interface FitOptions {
+  server: Server
+  tag: Tag
+  signal: AbortSignal
+  /** Promise of the facts of this device; of `undefined` if they cannot be read. */
+  place: Promise<Place | undefined>
+}
+
+export function createFit(
+  { server, tag, signal, place }: FitOptions,
+  onReasons: (reasons: readonly Reason[]) => void,
+) {
   const details = element('details', '')
   const summary = element('summary', '')
   const list = element('ul', 'reasons')
+
+  /** Shows the verdict, with an estimate if nothing was looked up. */
+  async function tell(state: ModelState, listed: ListedModel | undefined): Promise<void> {
+    const guess = guessBytes(listed)
+    const known = state.bytes === null ? await place : undefined
+    const isGuessed = guess !== undefined && known !== undefined
+    summary.textContent = verdictOf(state, isGuessed ? isRoomy(guess, known) : undefined)
+  }
+
   details.append(summary, list)
   details.addEventListener('toggle', () => {
     if (!details.open) return
     list.replaceChildren(element('li', '', 'Looking …'))
     lookUp(server, tag, signal).then(
-      ({ state, explanation }) => {
-        summary.textContent = verdictOf(state)
+      ({ state, listed, explanation }) => {
+        void tell(state, listed)
+        onReasons(explanation.reasons)
         list.replaceChildren(...explanation.reasons.map(toItem))
       },
       (error: unknown) => list.replaceChildren(element('li', '', troubleWith(tag, error))),
@@ -24,14 +49,19 @@ export function createFit(server: Server, tag: Tag, signal: AbortSignal) {
   })
   return {
     element: details,
-    show(state: ModelState): void {
-      summary.textContent = verdictOf(state)
+    show({ state, listed }: EntryFacts): void {
+      summary.textContent = verdictOf(state, undefined)
+      void tell(state, listed)
     },
   }
 }
 
-function verdictOf({ device, bytes: size }: ModelState): string {
-  if (size === null) return 'Look up its size and fit'
+/** Returns the verdict. `isRoomy` says whether a model that was not looked up should fit, if that is known. */
+function verdictOf({ device, bytes: size }: ModelState, hasRoom: boolean | undefined): string {
+  if (size === null) {
+    const guess = hasRoom ? 'Should fit (estimate)' : 'Is probably too large (estimate)'
+    return `${hasRoom === undefined ? '' : `${guess}. `}Look up its size and fit`
+  }
   if (device === null) return 'Does not run on this device: why'
   return `Fits: runs on ${placeName(device)}. Why`
 }

@@ -1,29 +1,32 @@
 /** Imports of the visitor's files and of a file at an address, with their progress in words. */
 import type { ImportProgress, Server } from '../../src/index.ts'
 import { bytes, bytesOf } from '../format.ts'
+import type { Added } from './add-source.ts'
 import type { ChosenFiles } from './dropped.ts'
 
 interface ImportTask {
   signal: AbortSignal
-  onProgress(words: string): void
+  say(words: string): void
 }
 
-/** Stores the files as a model of the visitor's own. Resolves with what was done. */
+/** Stores the files as a model of the visitor's own. Resolves with it. */
 export async function importFiles(
   server: Server,
   { name, files }: ChosenFiles,
-  { signal, onProgress }: ImportTask,
-): Promise<string> {
+  { signal, say }: ImportTask,
+): Promise<Added> {
   const { tag, complete, notes } = await server.import(files, {
     signal,
-    onProgress: (progress) => onProgress(wordsFor(name, progress)),
+    onProgress: (progress) => say(wordsFor(name, progress)),
   })
   const state = complete ? `${tag} was added.` : `${tag} was added, but files are missing.`
-  return [state, ...notes].join(' ')
+  const states = await server.models.list()
+  const canChat = states.some((one) => one.tag === tag && one.type === 'model') && complete
+  return { tag, words: [state, ...notes].join(' '), canChat }
 }
 
 /** Downloads a file and imports it. */
-export async function importUrl(server: Server, url: URL, task: ImportTask): Promise<string> {
+export async function importUrl(server: Server, url: URL, task: ImportTask): Promise<Added> {
   const name = url.pathname.split('/').pop() || 'model.onnx'
   const response = await fetch(url, { signal: task.signal })
   if (!response.ok || !response.body) {
@@ -35,7 +38,7 @@ export async function importUrl(server: Server, url: URL, task: ImportTask): Pro
   for (let part = await reader.read(); part.value; part = await reader.read()) {
     parts.push(part.value)
     count += part.value.length
-    task.onProgress(`Downloading ${name} · ${bytes(count)}`)
+    task.say(`Downloading ${name} · ${bytes(count)}`)
   }
   return importFiles(server, { name, files: [new File(parts, name)] }, task)
 }

@@ -1,26 +1,27 @@
 /** The page of all models and predictors: a card for each, a search, and ways to add others. */
 import type { Server, Tag } from '../../src/index.ts'
 import { element } from '../dom.ts'
+import type { Models } from '../models.ts'
 import type { FillPage } from '../page.ts'
+import { readPlace } from '../recommendation.ts'
+import type { PageServer } from '../start.ts'
 import { troubleWith } from '../trouble.ts'
 import { createAdd } from './add.ts'
 import { createCard, type Card } from './card.ts'
 import type { Drops } from './dropped.ts'
 import { readFacts } from './facts.ts'
+import { createRecommended } from './recommended.ts'
 import { createStorageLine } from './storage-line.ts'
 
-export interface ModelsPageOptions {
-  starting: Promise<Server>
-  /** Selects a model for the chat. */
-  use(tag: Tag): void
-  /** Called after a change of what is listed or stored. */
-  onChange(): void
+export interface ModelsPageOptions extends PageServer {
+  models: Models
   /** Files that are dropped outside of the page's zone. */
   drops: Drops
 }
 
 /** Returns the function that fills the page. */
-export function fillModelsPage({ starting, use, onChange, drops }: ModelsPageOptions): FillPage {
+export function fillModelsPage(options: ModelsPageOptions): FillPage {
+  const { starting, restart, models, drops } = options
   return (body, signal, close) => {
     const said = element('p', 'quiet', 'Reading the catalog …')
     said.role = 'status'
@@ -33,12 +34,19 @@ export function fillModelsPage({ starting, use, onChange, drops }: ModelsPageOpt
 
     async function show(server: Server): Promise<void> {
       const cards = new Map<Tag, Card>()
+      const place = readPlace(server).catch(() => undefined)
+      const recommended = createRecommended({ server, place, signal, use })
       const search = element('input', '')
       const here = createGroup('On this device')
       const others = createGroup('In the catalog')
       const storage = createStorageLine(server)
 
-      function place(card: Card): void {
+      function use(tag: Tag): void {
+        close()
+        models.select(tag)
+      }
+
+      function arrange(card: Card): void {
         const group = card.isHere() ? here : others
         if (card.element.parentElement !== group.list) group.list.append(card.element)
       }
@@ -69,19 +77,20 @@ export function fillModelsPage({ starting, use, onChange, drops }: ModelsPageOpt
               tag,
               signal,
               onChange: changed,
-              use: (one) => (close(), use(one)),
+              place,
+              restart,
+              use,
             })
           cards.set(tag, card)
           card.show(known)
-          place(card)
+          arrange(card)
         }
         filter()
         await storage.refresh()
       }
 
       async function changed(): Promise<void> {
-        onChange()
-        await refresh()
+        await Promise.all([models.refresh(), refresh()])
       }
 
       await refresh()
@@ -90,8 +99,11 @@ export function fillModelsPage({ starting, use, onChange, drops }: ModelsPageOpt
       search.placeholder = 'Search by name, tag or ability'
       search.ariaLabel = 'Search models and predictors'
       search.addEventListener('input', filter)
-      body.replaceChildren(search, said, storage.element, here.element, others.element)
-      body.append(createAdd({ server, signal, onAdded: changed, drops }))
+      body.replaceChildren(recommended, search, said, storage.element)
+      body.append(here.element, others.element)
+      body.append(
+        createAdd({ server, restart, signal, onAdded: changed, select: models.select, drops }),
+      )
       await followLoads(server, cards, refresh, signal)
     }
   }

@@ -45,7 +45,7 @@ const OUTCOMES: Readonly<Record<string, readonly (RegExp | string)[]>> = {
   'docs/start.md': [TOOL, /^$/, /browser|inorigin/],
   'docs/storage.md': [FILE],
   'docs/testing.md': ['needs a template: test/templates'],
-  'docs/tasks.md': [FILE, FILE, FILE, FILE],
+  'docs/tasks.md': [FILE, FILE, FILE, FILE, FILE],
   'docs/tools.md': [
     /^weather .*city.*\n.*\w/s,
     /^start_timer .*minutes.*type.*text/s,

@@ -1,46 +1,9 @@
-/** Pages of the playground: names of own models, errors of loads, comparisons, and the benchmark's self-test. */
+/** Pages of the playground: errors of loads, comparisons, and the benchmark's self-test. */
 import { expect, test } from 'vitest'
 import { describeSelfTest } from '../../../demo/bench/environment.ts'
 import { type Comparison, toJson, toMarkdown } from '../../../demo/compare/result.ts'
-import { toEntry, toRepository, toTag } from '../../../demo/own-catalog.ts'
 import { troubleWith } from '../../../demo/trouble.ts'
 import type { Reason } from '../../../src/index.ts'
-
-test.each([
-  ['onnx-community/Qwen3-0.6B-ONNX', 'onnx-community/Qwen3-0.6B-ONNX'],
-  [' https://huggingface.co/me/One/tree/main ', 'me/One'],
-  ['https://example.com/me/one', undefined],
-  ['http://huggingface.co/me/one', undefined],
-  ['me', undefined],
-  ['me/../one', undefined],
-  ['<b>/x', undefined],
-])('%j means the repository %j', (text, repository) => {
-  expect(toRepository(text)).toBe(repository)
-})
-
-test('a tag is in lower case', () => {
-  expect(toTag('Me/One.2-B')).toBe('@me/one.2-b')
-})
-
-test.each([
-  ['me/One', { tag: '@me/one', huggingface: 'me/One' }],
-  [
-    'me/One/Tiny.Q4_1.gguf',
-    { tag: '@me/tiny.q4_1', huggingface: 'me/One', file: 'Tiny.Q4_1.gguf' },
-  ],
-  [
-    'https://huggingface.co/Me/One/blob/main/q4/a-00001-of-00002.gguf?download=true',
-    { tag: '@me/a', huggingface: 'Me/One', file: 'q4/a-00001-of-00002.gguf', revision: 'main' },
-  ],
-  [
-    'https://example.com/x/My%20file.gguf',
-    { tag: '@me/my-file', gguf: 'https://example.com/x/My%20file.gguf' },
-  ],
-  ['https://example.com/x/model.onnx', undefined],
-  ['model.gguf', undefined],
-])('%j means the entry %j', (text, entry) => {
-  expect(toEntry(text)).toEqual(entry)
-})
 
 test('a known trouble is told in short, another one with its message', () => {
   const down = Object.assign(new Error('long words'), { code: 'hub_unreachable' })
