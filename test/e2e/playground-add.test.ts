@@ -185,7 +185,7 @@ describe('what the hub has', { tags: ['slow'] }, () => {
     const slow = { '/inorigin/models/guide/onnx/model.onnx': () => isReleased }
     const { page, add: addModel } = await openBesideHub({ served: { slow } })
     await send(page, 'Who are you?')
-    await page.getByText(/^Downloading guide · /).waitFor()
+    await page.getByText(/^Downloading Guide · /).waitFor()
     await addModel('me/Tiny-GGUF')
     await said(page).getByText('@me/tiny.q4_1 was added').waitFor()
     isReleased = true
@@ -295,7 +295,7 @@ describe('the recommended model', { tags: ['slow'] }, () => {
     const options = { locale: 'fr-FR', before: watchProbe }
     const { page, faults } = await open({ served: { slow }, options })
     await send(page, 'Who are you?')
-    await page.getByText(/^Downloading guide · /).waitFor()
+    await page.getByText(/^Downloading Guide · /).waitFor()
     await openModels(page)
     const recommended = page.getByRole('region', { name: 'Recommended for this device' })
     await recommended.getByText(/to download/).waitFor()
