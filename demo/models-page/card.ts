@@ -43,7 +43,9 @@ export function createCard(options: CardOptions): Card {
   let reasons: readonly Reason[] | undefined
   const fit = createFit(options, (found) => {
     reasons = found
-    if (facts) showRows(facts)
+    // The look-up has found its size, and its license and languages if the catalog states none.
+    if (facts?.state.bytes === null) void options.onChange().catch(() => {})
+    else if (facts) showRows(facts)
   })
   const say = (text: string): void => void (said.textContent = text)
   const actions = createCardActions({ ...options, say })

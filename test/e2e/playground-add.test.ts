@@ -180,6 +180,20 @@ describe('what the hub has', { tags: ['slow'] }, () => {
     await expect.poll(async () => (await tagsOf(page)).toSorted()).toEqual(before)
   })
 
+  test('a page whose models another tab hosts says how the new model is listed', async () => {
+    const { page, site } = await openBesideHub()
+    const other = await page.context().newPage()
+    await other.goto(`${site.url}/?device=wasm`)
+    await other.waitForFunction(() => 'inorigin' in window)
+    await add(other, 'me/Tiny-GGUF')
+    await said(other)
+      .getByText(/^@me\/tiny\.q4_1 is in your catalog\. Close the other tabs/)
+      .waitFor()
+    await page.close()
+    await other.reload()
+    await other.locator('option[value="@me/tiny.q4_1"]').waitFor({ state: 'attached' })
+  })
+
   test('an answer that arrives continues, and a download resumes, while a model is added', async () => {
     let isReleased = false
     const slow = { '/inorigin/models/guide/onnx/model.onnx': () => isReleased }
