@@ -137,7 +137,7 @@ function downloadOf({ bytes: size }: ModelState, listed: ListedModel | undefined
   if (size !== null) return bytes(size)
   const guess = guessBytes(listed)
   if (guess === undefined) return 'not looked up yet'
-  return `about ${bytes(guess)}, estimated from the parameters in its name`
+  return `about ${bytes(guess)}, estimated from its parameters`
 }
 
 function stateOf({ status }: ModelState, stored: StoredTag | undefined): string {
