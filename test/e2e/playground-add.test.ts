@@ -190,7 +190,7 @@ describe('what the hub has', { tags: ['slow'] }, () => {
       .waitFor()
     await page.close()
     await other.reload()
-    await other.locator('option[value="@me/tiny.q4_1"]').waitFor({ state: 'attached' })
+    await expect.poll(() => tagsOf(other)).toContain('@me/tiny.q4_1')
   })
 
   test('an answer that arrives continues, and a download resumes, while a model is added', async () => {
