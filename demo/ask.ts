@@ -11,6 +11,7 @@ import { chromiumLaunch } from '../test/setup/chromium.ts'
 import { serveDemo } from '../test/setup/demo.ts'
 import type { LoadProgress, Server } from '../src/index.ts'
 import { bytes, bytesOf } from './format.ts'
+import { withSystem } from './smollm2.ts'
 import { receive, type Answer } from './wire/answer.ts'
 import { completions } from './wire/completions.ts'
 import { messages } from './wire/messages.ts'
@@ -131,7 +132,13 @@ async function ask(page: Page, { question, style: name, model: tag, images }: Wi
   const model = tag ?? (images.length > 0 ? seeing : undefined)?.id ?? String(listed[0]?.id)
   await load(page, model)
   const style = STYLES[name]
-  const request = style.request({ model, history: [], question, images, settings: {} })
+  const request = style.request({
+    model,
+    history: [],
+    question,
+    images,
+    settings: withSystem(model, {}),
+  })
   const answer: Answer = { style, url: `${baseURL}/${request.path}`, request, raw: '', text: '' }
   let printed = 0
   const print = (): void => {

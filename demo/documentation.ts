@@ -1,7 +1,8 @@
 /** Passages of the documentation that fit a question, by the vectors of `@inorigin/embed`. */
 import type { Server } from '../src/index.ts'
 
-const MODEL = '@inorigin/embed'
+/** Model that compares questions with passages. It comes with the page. */
+export const EMBED = '@inorigin/embed'
 
 /** Place in the documentation. */
 export interface Source {
@@ -55,7 +56,7 @@ export async function findSources(server: Server, question: string): Promise<Sou
   })
   const [passages, { outputs }] = await Promise.all([
     loading,
-    server.predict(MODEL, { text: question }),
+    server.predict(EMBED, { text: question }),
   ])
   const { data } = outputs['vector'] as { data: Float32Array }
   const near = passages

@@ -52,7 +52,7 @@ function rowsOf({ state, listed, explanation, usage }: ModelFacts): Row[] {
   rows.push(['This device', fitOf(explanation.reasons)])
   if (listed) rows.push(...cardRows(listed))
   const free = freeBytes(usage)
-  if (free !== null) rows.push(['Free storage', `${bytes(free)} of this browser's for this site`])
+  if (free !== null) rows.push(['Free storage', `${bytes(free)} for this site in this browser`])
   if (free !== null && state.bytes && state.bytes > free) {
     rows.push(['Warning', 'The storage is too small. Older models are deleted to make room.'])
   }

@@ -30,8 +30,8 @@ export function createInspector(starting: Promise<Server>): Inspector {
     code.show(answer)
     timeline.begin(answer)
     translation.show(answer)
-    byId('wire-empty', HTMLElement).hidden = true
-    byId('wire-last', HTMLElement).hidden = false
+    byId('requests-empty', HTMLElement).hidden = true
+    byId('requests-last', HTMLElement).hidden = false
   }
 
   function show(answer: Answer): void {
@@ -42,7 +42,7 @@ export function createInspector(starting: Promise<Server>): Inspector {
     facts.show(answer)
   }
 
-  byId('wire-more', HTMLElement).append(timeline.element, headers.element, translation.element)
+  byId('requests-more', HTMLElement).append(timeline.element, headers.element, translation.element)
   copies(byId('copy-events', HTMLButtonElement), () => shown?.raw ?? '')
   createReplay(starting, () => shown, show)
   return { show }

@@ -1,4 +1,4 @@
-/** Choices of the visitor that survive a reload: the model and the wire style. */
+/** Choices of the visitor that survive a reload: the model and the API style. */
 import { byId } from './dom.ts'
 
 const MODEL = 'playground:model'
@@ -10,14 +10,25 @@ export const keptModel = (): string | null => localStorage.getItem(MODEL)
 /** Keeps the tag of a model for the next visit. */
 export const keepModel = (tag: string): void => localStorage.setItem(MODEL, tag)
 
-/** Selects the wire style that was chosen last, and keeps each later choice. */
+/** What each style is, for those who know the endpoints. */
+const ENDPOINTS: Readonly<Record<string, string>> = {
+  completions: "POST /v1/chat/completions, as OpenAI's SDK sends them",
+  messages: "POST /v1/messages, as Anthropic's SDK sends them",
+  responses: "POST /v1/responses, as OpenAI's newer API takes them",
+}
+
+/** Selects the API style that was chosen last, and keeps each later choice. */
 export function keepStyle(): void {
+  const said = byId('style-path', HTMLElement)
   const styles = byId('style', HTMLFieldSetElement)
   const inputs = [...styles.querySelectorAll('input')]
   const kept = inputs.find(({ value }) => value === localStorage.getItem(STYLE))
   if (kept) kept.checked = true
-  styles.addEventListener('change', () => {
-    const checked = inputs.find((input) => input.checked)
-    if (checked) localStorage.setItem(STYLE, checked.value)
-  })
+  const show = (): string => {
+    const { value = '' } = inputs.find(({ checked }) => checked) ?? {}
+    said.textContent = ENDPOINTS[value] ?? ''
+    return value
+  }
+  styles.addEventListener('change', () => localStorage.setItem(STYLE, show()))
+  show()
 }

@@ -1,8 +1,9 @@
 /** The models that chat, in the selector. */
 import type { ModelState, Server, Tag } from '../src/index.ts'
-import { element } from './dom.ts'
+import { byId, element } from './dom.ts'
 import { bytes } from './format.ts'
 import { keptModel } from './kept.ts'
+import { noteName } from './names.ts'
 import { holdsSmolLM2, SMOLLM2 } from './smollm2.ts'
 
 /** Model that comes with the page, so it needs no other site. */
@@ -34,6 +35,13 @@ export interface Listing {
 
 /** Creates the list of the selector. */
 export function createListing(starting: Promise<Server>, select: HTMLSelectElement): Listing {
+  const shown = byId('model-name', HTMLElement)
+  /** Shows the whole name of the selected model, which a selector would cut where it is narrow. */
+  const show = (): void => {
+    const { label = '', dataset } = select.selectedOptions[0] ?? new Option('No model')
+    shown.replaceChildren(dataset['name'] ?? label, element('span', 'model-size', dataset['size']))
+  }
+  select.addEventListener('change', show)
   const isOffered = (tag: string): boolean => [...select.options].some(({ value }) => value === tag)
   return {
     isOffered,
@@ -50,6 +58,7 @@ export function createListing(starting: Promise<Server>, select: HTMLSelectEleme
       const kept = [before, own, keptModel(), preferred, GUIDE].find((tag) => tag && isOffered(tag))
       select.value = kept ?? models[0]?.id ?? ''
       select.disabled = select.value === ''
+      show()
       return models
     },
   }
@@ -101,9 +110,13 @@ function toGroups(models: readonly ListedModel[], states: readonly ModelState[])
 }
 
 function toOption(model: ListedModel, states: readonly ModelState[]): HTMLOptionElement {
-  const size = states.find(({ tag }) => tag === model.id)?.bytes
-  const option = element('option', '', model.display_name + (size ? ` · ${bytes(size)}` : ''))
-  option.value = model.id
-  option.title = model.id
+  const { id, display_name: name } = model
+  const count = states.find(({ tag }) => tag === id)?.bytes
+  const size = count ? ` · ${bytes(count)}` : ''
+  const option = element('option', '', name + size)
+  noteName(id, name)
+  Object.assign(option.dataset, { name, size })
+  option.value = id
+  option.title = id
   return option
 }

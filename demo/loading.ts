@@ -1,6 +1,7 @@
 import type { LoadProgress, Server, Tag } from '../src/index.ts'
 import { byId } from './dom.ts'
-import { bytes, bytesOf, duration } from './format.ts'
+import { bytes, bytesOf } from './format.ts'
+import { nameOf } from './names.ts'
 import { SMOLLM2, SMOLLM2_ORIGIN } from './smollm2.ts'
 import { createStrip, type StripAction } from './strip.ts'
 import { codeOf, troubleWith } from './trouble.ts'
@@ -8,9 +9,9 @@ import { codeOf, troubleWith } from './trouble.ts'
 export interface Loading {
   /**
    * Loads a model. Joins its running load, or pauses the load of another tag. With `isQuiet`, the
-   * caller shows the error of a load that fails.
+   * caller shows the error of a load that fails. `onPhase` is called with words for what is done now.
    */
-  load(tag: Tag, options?: { isQuiet?: boolean }): Promise<void>
+  load(tag: Tag, options?: { isQuiet?: boolean; onPhase?: (words: string) => void }): Promise<void>
   /** Shows a text in place of progress, until the next load. */
   say(text: string, actions?: readonly StripAction[]): void
   /** Shows that something is being done, until the next call. */
@@ -28,6 +29,7 @@ interface Current {
   done: Promise<void>
   giveUp: AbortController
   isQuiet: boolean
+  onPhase?: (words: string) => void
   /** Promise that resolves when the load is canceled and its bytes are deleted, if it is. */
   canceling?: Promise<void>
   /** `true` if the answer that waited for the load was stopped. */
@@ -41,6 +43,8 @@ export function createLoading(starting: Promise<Server>): Loading {
   const strip = createStrip()
   const view = createLoadView(strip, starting, (tag) => void start(tag))
   let current: Current | undefined
+  /** Load that a question has paused, which needs another model first. */
+  let interrupted: Tag | undefined
   let tellEnd = (): void => {}
 
   async function run(load: Current): Promise<void> {
@@ -49,7 +53,9 @@ export function createLoading(starting: Promise<Server>): Loading {
     try {
       const server = await starting
       const onProgress = (progress: LoadProgress): void => {
-        if (!signal.aborted) view.showProgress(load, progress)
+        if (signal.aborted) return
+        view.showProgress(load, progress)
+        load.onPhase?.(phaseOf(progress))
       }
       await server.models.load(tag, { signal, onProgress })
       if (!signal.aborted) strip.hide()
@@ -57,7 +63,10 @@ export function createLoading(starting: Promise<Server>): Loading {
       if (!signal.aborted) await view.showEnd(load, error)
       throw error
     } finally {
-      if (current === load) current = undefined
+      if (current === load) {
+        current = undefined
+        if (interrupted !== undefined) void start(interrupted).catch(() => {})
+      }
       tellEnd()
     }
   }
@@ -68,6 +77,8 @@ export function createLoading(starting: Promise<Server>): Loading {
       current.isStopped = false
       return current.done
     }
+    if (!isQuiet || interrupted === tag) interrupted = undefined
+    else if (current && !current.isQuiet) interrupted = current.tag
     current?.giveUp.abort()
     const load = createLoad(tag, isQuiet)
     current = load
@@ -89,7 +100,11 @@ export function createLoading(starting: Promise<Server>): Loading {
   void showStart(starting, (words) => strip.show(words)).then(clear, () => strip.hide())
 
   return {
-    load: (tag, { isQuiet = false } = {}) => start(tag, isQuiet),
+    load(tag, { isQuiet = false, onPhase } = {}) {
+      const done = start(tag, isQuiet)
+      if (onPhase && current) current.onPhase = onPhase
+      return done
+    },
     say: strip.say,
     wait: (text) => strip.show(text, { actions: [] }),
     clear,
@@ -145,7 +160,7 @@ function createLoadView(
         return strip.say(words, [again('Resume'), buttons.cancel(load)])
       }
       if (isQuiet) return strip.hide()
-      return strip.say(troubleWith(tag, error), [again('Try again'), ...remediesOf(tag)])
+      return strip.say(troubleWith(nameOf(tag), error), [again('Try again'), ...remediesOf(tag)])
     },
   }
 }
@@ -158,7 +173,7 @@ function createButtons(
 ) {
   function pause({ tag }: Current): void {
     strip.show('Pausing …', { actions: [] })
-    const failed = (error: unknown): void => strip.say(troubleWith(tag, error))
+    const failed = (error: unknown): void => strip.say(troubleWith(nameOf(tag), error))
     starting.then(({ models }) => models.pause(tag)).catch(failed)
   }
 
@@ -171,7 +186,7 @@ function createButtons(
       if (giveUp.signal.aborted) return
       strip.say(`The download of ${nameOf(tag)} was canceled.`, remediesOf(tag))
     } catch (error) {
-      strip.say(troubleWith(tag, error))
+      strip.say(troubleWith(nameOf(tag), error))
     }
   }
 
@@ -198,16 +213,24 @@ async function showStart(starting: Promise<Server>, show: (words: string) => voi
   await starting.finally(() => over.abort())
 }
 
-const nameOf = (tag: Tag): string => tag.slice(tag.indexOf('/') + 1)
-
 /** Returns a line about a download: bytes, rate and remaining time. */
 export function wordsFor(progress: LoadProgress): string {
   const { tag, loadedBytes, totalBytes, bytesPerSecond, remainingSeconds } = progress
   const origin = tag === SMOLLM2 ? `, ${SMOLLM2_ORIGIN}` : ''
   const facts = [`Downloading ${nameOf(tag)}`, bytesOf(loadedBytes, totalBytes) + origin]
   if (bytesPerSecond > 0) facts.push(`${bytes(bytesPerSecond)}/s`)
-  if (remainingSeconds !== null) facts.push(`${duration(1_000 * remainingSeconds)} left`)
+  const seconds = Math.round(remainingSeconds ?? 0)
+  // The rate of the first bytes says little.
+  if (seconds > 0 && seconds < 120) facts.push(`${seconds} s left`)
+  else if (seconds > 0 && loadedBytes > 1_000_000)
+    facts.push(`${Math.round(seconds / 60)} min left`)
   return facts.join(' · ')
+}
+
+/** Returns a short line about a load, for the answer that waits for it. */
+function phaseOf({ tag, phase, loadedBytes, totalBytes }: LoadProgress): string {
+  if (phase !== 'download') return `Preparing ${nameOf(tag)}`
+  return `Loading ${nameOf(tag)}, ${bytesOf(loadedBytes, totalBytes)}`
 }
 
 /** Returns the part of a download that is done. */

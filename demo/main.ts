@@ -4,14 +4,11 @@ import { createChat } from './chat/chat.ts'
 import { createCompare } from './compare/index.ts'
 import { createComposer } from './composer.ts'
 import { showDevice } from './device.ts'
-import { createDigits } from './digits.ts'
 import { byId } from './dom.ts'
-import { createEdges } from './edges.ts'
-import { createHistoryButton } from './history/button.ts'
+import { createSidebar } from './history/sidebar.ts'
 import { createHistoryStore } from './history/store.ts'
 import { createInspector } from './inspector.ts'
 import { createLending } from './lend.ts'
-import { createLikeness } from './likeness.ts'
 import { createLoading } from './loading.ts'
 import { createModels } from './models.ts'
 import { createPalette } from './palette/index.ts'
@@ -46,19 +43,16 @@ const chat = createChat({
   history,
   tools,
 })
-createHistoryButton(history, chat)
-createDigits(server)
-createEdges(server)
-createLikeness(server)
+createSidebar(history, chat)
 createLending(server)
-let hasForms = false
-const showForms = (): void => {
-  if (hasForms) return
-  hasForms = true
+let hasPredictors = false
+const showPredictors = (): void => {
+  if (hasPredictors) return
+  hasPredictors = true
   void import('./predictors/index.ts').then(({ createPredictors }) => createPredictors(server))
 }
-panel.onShow('predictors', [showForms])
+panel.onShow('predictors', [showPredictors])
 openPages({ starting: server, restart, models })
 panel.onShow('settings', [showDevice(server), createShelf(server)])
-createCompare(server)
+createCompare(server, chat)
 createPalette()

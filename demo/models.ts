@@ -122,6 +122,7 @@ export function createModels(starting: Promise<Server>, loading: Loading): Model
 /** Shows that there is no model to choose. */
 function showFailure(select: HTMLSelectElement, error: unknown): void {
   select.replaceChildren(new Option('No model', ''))
+  byId('model-name', HTMLElement).textContent = 'No model'
   const reload = { label: 'Reload', run: () => location.reload() }
   // A server that did not start has shown its own error.
   if (window.inorigin) notice(`The models could not be listed. ${wordsOf(error)}`, 'bad', reload)

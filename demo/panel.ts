@@ -1,48 +1,44 @@
 import { byId } from './dom.ts'
+import { Drawer } from './drawer.ts'
+
+/** Key of the tab that was chosen last. */
+const TAB = 'playground:tab'
 
 export interface Panel {
   /** Calls these functions each time the tab that controls the element becomes visible. */
   onShow(name: string, refresh: readonly (() => void)[]): void
 }
 
-/**
- * Creates the panel beside the chat. Each tab of the page controls the element that it names. On a
- * narrow page the panel opens over the chat.
- */
+/** Creates the panel beside the chat. Each tab of the page controls the element that it names. */
 export function createPanel(): Panel {
-  const panel = byId('panel', HTMLElement)
-  const opener = byId('panel-open', HTMLButtonElement)
-  const beside = matchMedia('(min-width: 66rem)')
-  const behind = document.querySelectorAll<HTMLElement>('.bar, .chat')
-  const tabs = [...panel.querySelectorAll<HTMLButtonElement>('[role=tab]')]
+  const drawer = new Drawer({
+    part: 'panel',
+    opener: 'panel-open',
+    closer: 'panel-close',
+    isOpen: false,
+  })
+  const tabs = [...drawer.element.querySelectorAll<HTMLButtonElement>('[role=tab]')]
   const refreshers = new Map<string, (() => void)[]>()
-  let open = false
-  let shown = tabs[0]
+  let shown = tabs.find((tab) => nameOf(tab) === localStorage.getItem(TAB)) ?? tabs[0]
 
   function tell(): void {
-    if (open || beside.matches) refreshers.get(nameOf(shown))?.forEach((refresh) => refresh())
+    if (drawer.isShown) refreshers.get(nameOf(shown))?.forEach((refresh) => refresh())
   }
 
-  function select(tab: HTMLButtonElement | undefined): void {
-    shown = tab
+  function show(): void {
     for (const each of tabs) {
-      const selected = each === tab
+      const selected = each === shown
       byId(nameOf(each), HTMLElement).hidden = !selected
       each.setAttribute('aria-selected', String(selected))
       each.tabIndex = selected ? 0 : -1
     }
-    tell()
   }
 
-  function setOpen(next: boolean): void {
-    open = next
-    panel.classList.toggle('open', open)
-    opener.setAttribute('aria-expanded', String(open))
-    for (const part of behind) part.inert = open
-    if (open) {
-      tell()
-      shown?.focus()
-    } else opener.focus()
+  function select(tab: HTMLButtonElement | undefined): void {
+    shown = tab
+    localStorage.setItem(TAB, nameOf(tab))
+    show()
+    tell()
   }
 
   tabs.forEach((tab, index) => {
@@ -55,22 +51,13 @@ export function createPanel(): Panel {
       next?.focus()
     })
   })
-  opener.addEventListener('click', () => setOpen(true))
-  byId('panel-close', HTMLButtonElement).addEventListener('click', () => setOpen(false))
-  panel.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape' && open) setOpen(false)
-  })
-  document.addEventListener('pointerdown', ({ target }) => {
-    if (open && target instanceof Node && !panel.contains(target)) setOpen(false)
-  })
-  beside.addEventListener('change', () => {
-    if (open) setOpen(false)
-    else tell()
-  })
+  show()
+  drawer.onShow(tell)
 
   return {
     onShow(tab, refresh) {
       refreshers.set(tab, [...(refreshers.get(tab) ?? []), ...refresh])
+      if (drawer.isShown && tab === nameOf(shown)) for (const one of refresh) one()
     },
   }
 }

@@ -5,6 +5,7 @@ import { byId } from './dom.ts'
 import { bytes } from './format.ts'
 import { GUIDE, type ListedModel } from './listing.ts'
 import type { Loading } from './loading.ts'
+import { EMBED } from './documentation.ts'
 import { holdsSmolLM2, SMOLLM2, SMOLLM2_ORIGIN } from './smollm2.ts'
 import type { StripAction } from './strip.ts'
 import { troubleWith } from './trouble.ts'
@@ -115,9 +116,14 @@ export function createPreparation(parts: Parts): Preparation {
         return
       }
       if (state.device === null) return
-      if (isUnasked && state.status === 'remote')
-        loading.say(`${state.name} · ${bytes(state.bytes ?? 0)}, ${SMOLLM2_ORIGIN}`)
+      if (isUnasked && state.status === 'remote') {
+        loading.say(`${state.name} is next · ${bytes(state.bytes ?? 0)}, ${SMOLLM2_ORIGIN}`)
+        await loadSmall(await starting)
+        if (select.value !== tag) return
+      }
       await loading.load(tag)
+      // The page asks them, too, as long as it chooses who answers.
+      if (isUnasked) await loadSmall(await starting)
     },
     consent,
     async assertConsent({ id, display_name: name }) {
@@ -125,6 +131,14 @@ export function createPreparation(parts: Parts): Preparation {
       throw new AnswerError(`${name} was not downloaded, so nothing was asked.`, 0, UNAVAILABLE)
     },
   }
+}
+
+/**
+ * Loads what answers questions about inorigin, which is a tenth of SmolLM2: a first question need not
+ * wait for the larger download.
+ */
+async function loadSmall({ models }: Server): Promise<void> {
+  await Promise.allSettled([models.load(EMBED), models.load(GUIDE)])
 }
 
 const isSmall = ({ bytes: size }: ModelState): boolean => size !== null && size <= EAGER_BYTES
@@ -138,7 +152,7 @@ async function announce(
   const what = size === null ? 'to be downloaded' : `${bytes(size)} to download`
   const assets = await storage.assets()
   const hasRuntime = assets.some(({ url }) => url.includes('/ort/'))
-  const runtime = hasRuntime ? '' : ' The runtime follows once: 14 to 27 MB.'
+  const runtime = hasRuntime ? '' : ' The runtime is downloaded once: 14 to 27 MB.'
   return `${name}: ${what} with your first question.${runtime}`
 }
 

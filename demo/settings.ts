@@ -28,7 +28,7 @@ interface Field {
   note: HTMLElement
 }
 
-/** Creates the settings of the panel, which are stored, and the switch between wire styles. */
+/** Creates the settings of the panel, which are stored, and the switch between API styles. */
 export function createSettings(): SettingsForm {
   const form = byId('settings-form', HTMLFormElement)
   const styles = byId('style', HTMLFieldSetElement)
@@ -62,7 +62,7 @@ export function createSettings(): SettingsForm {
     try {
       const value = parameter.parse(control.value)
       const isKnown = parameter.name !== 'effort' || style().efforts.some((one) => one === value)
-      return isKnown ? undefined : `This wire style has no effort "${control.value}".`
+      return isKnown ? undefined : `The style under Requests has no effort "${control.value}".`
     } catch (error) {
       if (error instanceof InvalidParameter) return error.message
       throw error

@@ -142,13 +142,13 @@ function readParts(folder: string, { url, bytes, sha256, partBytes }: Resource) 
   return parts
 }
 
-/** What makes the playground installable: its manifest and icons, whose names have no digests. */
+/** Files of the playground whose names have no digests: its manifest and icons, and its first script. */
 export function emitManifest(folder: string): Plugin {
   return {
     name: 'inorigin:manifest',
     generateBundle() {
       const icons = readdirSync(join(folder, 'icons')).map((name) => `icons/${name}`)
-      for (const fileName of ['manifest.webmanifest', ...icons]) {
+      for (const fileName of ['manifest.webmanifest', 'looks.js', ...icons]) {
         this.emitFile({ type: 'asset', fileName, source: readFileSync(join(folder, fileName)) })
       }
     },

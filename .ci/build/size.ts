@@ -9,10 +9,10 @@ export const BUDGETS = [
   { name: 'page client', file: 'index.js', limit: 17 },
   { name: 'model store', file: 'store.js', limit: 3 },
   { name: 'React hooks', file: 'react.js', limit: 4 },
-  { name: 'test server', file: 'testing.js', limit: 62 },
+  { name: 'test server', file: 'testing.js', limit: 63 },
   { name: 'Prompt API', file: 'language-model.js', limit: 18 },
   { name: 'own service worker', file: 'sw/index.js', limit: 55 },
-  { name: 'host worker', file: 'worker.js', limit: 124 },
+  { name: 'host worker', file: 'worker.js', limit: 127 },
   { name: 'Vite plugin', file: 'vite.js', limit: 15 },
   { name: 'list of MLC models', file: 'catalogs/mlc.js', limit: 8 },
 ] as const

@@ -12,7 +12,7 @@ import { createConversationView } from './conversation.ts'
 import { createCurrent, type Current } from './current.ts'
 import { createKeeper } from './keeper.ts'
 import type { RequestParts } from './requests.ts'
-import { createConversation, pathOf } from './tree.ts'
+import { createConversation, pathOf, type Conversation } from './tree.ts'
 import { createTurnActions } from './turn-actions.ts'
 
 export interface ChatParts extends Omit<RequestParts, 'keeper' | 'announcer'> {
@@ -22,8 +22,16 @@ export interface ChatParts extends Omit<RequestParts, 'keeper' | 'announcer'> {
 }
 
 export interface Chat {
+  /** Id of the conversation on the page. */
+  readonly id: string
   /** Shows a conversation of the history. Stops a running answer. */
   open(id: string): Promise<void>
+  /** Shows an empty conversation. Stops a running answer. */
+  begin(): void
+  /** Calls a function with the id of each conversation that is shown from now on. */
+  onShow(listener: (id: string) => void): void
+  /** Resolves with the conversation on the page; with the last one of the history if this one is empty. */
+  latest(): Promise<Conversation | undefined>
 }
 
 /** Creates the chat, which sends a question with `fetch` and shows its answer piece by piece. */
@@ -71,9 +79,11 @@ export function createChat(parts: ChatParts): Chat {
     void askSuggested(question, images).catch(tell)
     composer.focus()
   })
-  byId('new-chat', HTMLButtonElement).addEventListener('click', () =>
-    current.show(createConversation()),
-  )
+  const begin = (): void => {
+    if (current.conversation.turns.length > 0) current.show(createConversation())
+    else composer.focus()
+  }
+  byId('new-chat', HTMLButtonElement).addEventListener('click', begin)
   followHistory(history, current)
   fitToModel(parts.models, settings)
 
@@ -84,10 +94,20 @@ export function createChat(parts: ChatParts): Chat {
   if (waiting !== undefined) void askAgain(waiting)
   composer.focus()
   return {
+    get id() {
+      return current.conversation.id
+    },
     async open(id) {
       if (id === current.conversation.id) return
       const found = await history.get(id)
       if (found) current.show(found)
+    },
+    begin,
+    onShow: current.onShow,
+    async latest() {
+      if (current.conversation.turns.length > 0) return current.conversation
+      const [last] = await history.list()
+      return last && history.get(last.id)
     },
   }
 }

@@ -22,6 +22,8 @@ export interface Current {
   end(signal: AbortSignal): void
   /** Stops a running answer. */
   stop(): void
+  /** Calls a function with the id of each conversation that is shown from now on. */
+  onShow(listener: (id: string) => void): void
 }
 
 interface Parts {
@@ -34,6 +36,7 @@ interface Parts {
 /** Creates an empty conversation. */
 export function createCurrent({ view, keeper, history, composer }: Parts): Current {
   let conversation = createConversation()
+  const listeners: ((id: string) => void)[] = []
   let running: AbortController | undefined
   /** `true` if another tab has changed the conversation while an answer arrived here. */
   let hasMissed = false
@@ -54,6 +57,7 @@ export function createCurrent({ view, keeper, history, composer }: Parts): Curre
     setRunning(undefined)
     view.scrollToEnd()
     composer.focus()
+    for (const listener of listeners) listener(next.id)
   }
 
   async function refresh(): Promise<void> {
@@ -88,5 +92,6 @@ export function createCurrent({ view, keeper, history, composer }: Parts): Curre
       if (hasMissed) void refresh()
     },
     stop: () => running?.abort(),
+    onShow: (listener) => void listeners.push(listener),
   }
 }

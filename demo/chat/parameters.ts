@@ -1,4 +1,5 @@
 /** The parameters of a request: how each is shown, read and checked. */
+import { SMOLLM2_SYSTEM } from '../smollm2.ts'
 import { EFFORTS, type Settings } from '../wire/style.ts'
 import { findSchemaProblem } from './schema-check.ts'
 
@@ -71,6 +72,7 @@ const system: Parameter<'system'> = {
   label: 'System prompt',
   kind: 'lines',
   placeholder: 'none',
+  hint: `SmolLM2 gets "${SMOLLM2_SYSTEM}" if this is empty and no tool is chosen.`,
   parse: (text) => text.trim(),
 }
 

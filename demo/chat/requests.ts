@@ -11,6 +11,7 @@ import { receive, type Answer } from '../wire/answer.ts'
 import type { Announcer } from './announcer.ts'
 import type { Keeper } from './keeper.ts'
 import { toExchanges, toKeptAnswer } from './kept.ts'
+import { withSystem } from '../smollm2.ts'
 import { routeQuestion, type Route } from './route.ts'
 import { turnsBefore, type Conversation, type Turn } from './tree.ts'
 import type { TurnView } from './turn.ts'
@@ -88,6 +89,7 @@ export function createExchange(
   return async (exchanged, signal) => {
     const { turnView, prefill } = exchanged
     let answer: Answer | undefined
+    const waiting = new AbortController()
     if (prefill === '') keeper.setWaiting(exchanged.turn.question)
     try {
       turnView.waiting('Starting the server')
@@ -95,7 +97,7 @@ export function createExchange(
         keeper.setWaiting(undefined),
       )
       answer = await compose(parts, server, exchanged, signal)
-      turnView.waiting('Waiting for the first token')
+      followLoad(parts, server, answer, exchanged, waiting.signal).catch(() => {})
       const sendNext = (next: Answer): Promise<void> =>
         send(server, (answer = next), exchanged, signal)
       // A prefilled answer continues in words, so it offers no tools.
@@ -104,8 +106,33 @@ export function createExchange(
       return { answer }
     } catch (error) {
       return { answer, error: signal.aborted ? undefined : error }
+    } finally {
+      waiting.abort()
     }
   }
+}
+
+/** Names what an answer waits for, until it begins: the load of its model, then the prefill of its prompt. */
+async function followLoad(
+  { loading }: RequestParts,
+  { models }: Server,
+  answer: Answer,
+  { turn, turnView }: Exchanged,
+  signal: AbortSignal,
+): Promise<void> {
+  const say = (words: string): void => {
+    if (answer.firstText === undefined && !signal.aborted) turnView.waiting(words)
+  }
+  const reading = `Reading your question${turn.images.length > 0 ? ' and its image' : ''}`
+  say(reading)
+  const model = String(answer.request.body['model'])
+  const states = await models.list()
+  const isLoaded = states.some(({ tag, status }) => tag === model && status === 'loaded')
+  // A load of another model may go on.
+  if (isLoaded || signal.aborted) return
+  // The request would load the model, too. This call only shows the progress.
+  await loading.load(model, { isQuiet: true, onPhase: say })
+  say(reading)
 }
 
 /** Resolves with the answer of a turn before it is sent. */
@@ -115,12 +142,11 @@ async function compose(
   exchanged: Exchanged,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const { models, loading, settings } = parts
-  const { own, turn, prefill } = exchanged
+  const { models, settings, tools } = parts
+  const { own, turn, turnView, prefill } = exchanged
+  turnView.waiting('Choosing a model')
   const { tag: model, sources } = await unlessAborted(chooseModel(parts, server, exchanged), signal)
   const listed = await models.find(model)
-  // The request would load the model, too. This call only shows the progress.
-  loading.load(model, { isQuiet: true }).catch(() => {})
   const style = settings.style()
   const rounds = prefill === '' ? undefined : turn.answer?.rounds
   const question = {
@@ -132,7 +158,7 @@ async function compose(
     images: turn.images,
     rounds,
     prefill,
-    settings: settings.read(),
+    settings: tools.hasTools() ? settings.read() : withSystem(model, settings.read()),
   }
   const request = style.request(question)
   const url = `${server.baseURL}/${request.path}`

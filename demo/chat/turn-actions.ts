@@ -14,6 +14,9 @@ import { NOT_DOCUMENTED } from './route.ts'
 import { branchesOf, choose, createConversation, removeTurn, type Turn } from './tree.ts'
 import type { Action, TurnActions } from './turn.ts'
 
+const CANNOT_CONTINUE =
+  'The style Responses cannot continue an answer. Choose another one under Requests.'
+
 interface Parts {
   current: Current
   answering: Answering
@@ -38,7 +41,7 @@ export function createTurnActions(parts: Parts): (turn: Turn) => TurnActions {
       const { answer } = turn
       if (current.isBusy || !answer) return
       if (settings.style().canContinue) return void answering.run(turn, answer.text.trimEnd())
-      notice('/v1/responses cannot continue an answer. Choose another wire style.', 'mild')
+      notice(CANNOT_CONTINUE, 'mild')
     },
     remove() {
       if (current.isBusy) return

@@ -139,7 +139,7 @@ function facts({ answer, stopped }: Turn): HTMLElement {
   if (stopped) list.unshift('stopped')
   // Another tab may be waiting for it.
   else if (!answer) list.push('no answer yet')
-  return element('p', 'meta', list.join(' · '))
+  return element('p', 'meta', list.filter(Boolean).join(' · '))
 }
 
 function tools(turn: Turn, act: TurnActions): HTMLElement {

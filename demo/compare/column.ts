@@ -13,6 +13,8 @@ export interface Column {
   element: HTMLElement
   /** Names the column by its number, which changes when another one is removed. */
   setNumber(number: number): void
+  /** Selects a model. */
+  choose(model: string): void
   /** Returns the settings; `null` after showing which field is wrong. */
   read(): ColumnSettings | null
   /** Shows a state, such as the progress of the load. */
@@ -76,6 +78,7 @@ export function createColumn(choices: readonly Choice[], remove: () => void): Co
       bin.ariaLabel = `Remove column ${number}`
       answer.ariaLabel = `Answer ${number}`
     },
+    choose: fields.choose,
     read: fields.read,
     say: (text) => (said.textContent = text),
     show,
@@ -91,6 +94,7 @@ export function createColumn(choices: readonly Choice[], remove: () => void): Co
 
 interface Fields {
   form: HTMLFormElement
+  choose(model: string): void
   read(): ColumnSettings | null
   setDisabled(isDisabled: boolean): void
 }
@@ -109,6 +113,9 @@ function createFields(choices: readonly Choice[]): Fields {
   form.addEventListener('submit', (event) => event.preventDefault())
   return {
     form,
+    choose(next) {
+      model.value = next
+    },
     read() {
       if (![temperature, maxTokens, seed].every((field) => field.reportValidity())) return null
       const prompt = system.value.trim()

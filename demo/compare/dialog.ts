@@ -1,40 +1,51 @@
 /** The dialog that compares two or three answers to one prompt. */
 import type { Server } from '../../src/index.ts'
-import { button, copies, element } from '../dom.ts'
+import type { Chat } from '../chat/chat.ts'
+import { toExchanges } from '../chat/kept.ts'
+import { pathOf, type Conversation } from '../chat/tree.ts'
+import { button, byId, copies, element } from '../dom.ts'
 import { saveFile } from '../files.ts'
 import { listChatModels } from '../listing.ts'
 import { showModal } from '../modal.ts'
 import { wordsOf } from '../notice.ts'
 import { createColumn, type Choice, type Column } from './column.ts'
 import { toJson, toMarkdown, type Comparison } from './result.ts'
-import { runComparison, type Lane } from './run.ts'
+import { runComparison, type Asked, type Lane } from './run.ts'
 
 const MIN_COLUMNS = 2
 const MAX_COLUMNS = 3
 
-let opened: HTMLDialogElement | undefined
-
-/** Opens the dialog, which keeps its columns until the page is closed. */
-export async function openCompare(starting: Promise<Server>): Promise<void> {
-  opened ??= await createDialog(await starting)
-  const prompt = opened.querySelector('textarea')
-  // The last question of the conversation is what one wants to compare.
-  if (prompt?.value === '')
-    prompt.value = [...document.querySelectorAll('.question')].at(-1)?.textContent ?? ''
-  if (!opened.open) showModal(opened)
+interface Dialog {
+  element: HTMLDialogElement
+  /** Takes over the last question of a conversation, unless the visitor has written another one. */
+  take(conversation: Conversation | undefined): void
 }
 
-async function createDialog(server: Server): Promise<HTMLDialogElement> {
+let opened: Dialog | undefined
+
+/** Opens the dialog, which keeps its columns until the page is closed. */
+export async function openCompare(starting: Promise<Server>, chat: Chat): Promise<void> {
+  opened ??= await createDialog(await starting)
+  const conversation = await chat.latest().catch(() => undefined)
+  if (opened.element.open) return
+  opened.take(conversation)
+  showModal(opened.element)
+}
+
+async function createDialog(server: Server): Promise<Dialog> {
   const dialog = element('dialog', 'compare')
   const title = element('h2', '', 'Compare')
   const label = element('label', 'compare-prompt', 'Prompt for all columns')
   const prompt = element('textarea', '')
   const models = await listChatModels(server)
   const columns = createColumns(models.map(({ id, display_name: name }) => ({ id, name })))
-  const together = createTogether()
+  const together = createCheck('Ask together; they share the device')
+  const before = createCheck('')
   const said = element('p', 'quiet')
   const exports = createExports()
   let running: AbortController | undefined
+  /** The last question of the chat, with its images and what was said before it. */
+  let last: Asked = { question: '', images: [], history: [] }
   title.id = 'compare-title'
   dialog.setAttribute('aria-labelledby', title.id)
   prompt.rows = 2
@@ -62,8 +73,10 @@ async function createDialog(server: Server): Promise<HTMLDialogElement> {
     const created = new Date().toISOString()
     const isTogether = together.input.checked
     try {
-      const results = await runComparison(server, question, lanes, isTogether, signal)
-      exports.set({ prompt: question, created, together: isTogether, columns: results })
+      const asked: Asked = before.input.checked ? { ...last, question } : { question }
+      const results = await runComparison(server, asked, lanes, isTogether, signal)
+      const { history = [] } = asked
+      exports.set({ prompt: question, history, created, together: isTogether, columns: results })
       return signal.aborted ? 'Stopped' : 'Done'
     } catch (error) {
       return wordsOf(error)
@@ -81,7 +94,7 @@ async function createDialog(server: Server): Promise<HTMLDialogElement> {
   const stop = button('Stop', 'plain strong', () => running?.abort())
   const row = element('div', 'row compare-row')
   const foot = element('div', 'row')
-  row.append(start, stop, columns.more, together.label, said)
+  row.append(start, stop, columns.more, together.label, before.label, said)
   foot.append(
     ...exports.buttons,
     button('Close', 'plain', () => dialog.close()),
@@ -89,16 +102,46 @@ async function createDialog(server: Server): Promise<HTMLDialogElement> {
   dialog.append(title, label, row, columns.element, foot)
   dialog.addEventListener('close', () => running?.abort())
   setRunning(undefined)
-  return dialog
+  return {
+    element: dialog,
+    take(conversation) {
+      if (prompt.value !== '' && prompt.value !== last.question) return
+      last = toAsked(conversation)
+      prompt.value = last.question
+      const words = describe(last)
+      before.input.checked = words !== ''
+      before.label.hidden = words === ''
+      before.words.data = words
+    },
+  }
 }
 
-function createTogether(): { label: HTMLLabelElement; input: HTMLInputElement } {
+function toAsked(conversation: Conversation | undefined): Asked {
+  const path = conversation ? pathOf(conversation) : []
+  const { question = '', images = [] } = path.at(-1) ?? {}
+  return { question, images, history: toExchanges(path.slice(0, -1)) }
+}
+
+/** Returns what goes with the question; nothing if it stands alone. */
+function describe({ images = [], history = [] }: Asked): string {
+  const parts = [
+    [images.length, 'image'],
+    [history.length, 'earlier question'],
+  ] as const
+  const counts = parts.flatMap(([count, name]) =>
+    count === 0 ? [] : [`${count} ${name}${count === 1 ? '' : 's'}`],
+  )
+  return counts.length === 0 ? '' : `With ${counts.join(' and ')} of the chat`
+}
+
+function createCheck(text: string) {
   const label = element('label', 'compare-check')
   const input = element('input', '')
   input.type = 'checkbox'
   input.checked = true
-  label.append(input, 'Ask together; they share the device')
-  return { label, input }
+  const words = document.createTextNode(text)
+  label.append(input, words)
+  return { label, input, words }
 }
 
 interface Columns {
@@ -137,6 +180,8 @@ function createColumns(choices: readonly Choice[]): Columns {
 
   const more = button('Add a column', 'plain', add)
   for (let count = 0; count < MIN_COLUMNS; count += 1) add()
+  const { value } = byId('model', HTMLSelectElement)
+  if (value !== '') list[0]?.choose(value)
   return {
     element: place,
     more,

@@ -1,5 +1,6 @@
 /** Results of a comparison, and their export. */
 import { duration, rate } from '../format.ts'
+import type { Exchange } from '../wire/style.ts'
 
 /** Settings of the requests of one column. An absent setting has the default of the model. */
 export interface ColumnSettings {
@@ -27,6 +28,8 @@ export interface ColumnResult {
 
 export interface Comparison {
   prompt: string
+  /** What was said before the prompt. */
+  history: readonly Exchange[]
   /** Time of the comparison, in RFC 3339. */
   created: string
   /** `true` if the requests began together, so that they shared the device. */
@@ -54,7 +57,7 @@ export function toJson(comparison: Comparison): string {
 }
 
 /** Returns the comparison as Markdown: a table of settings and figures, then the answers. */
-export function toMarkdown({ prompt, created, together, columns }: Comparison): string {
+export function toMarkdown({ prompt, history, created, together, columns }: Comparison): string {
   const names = [...new Set(columns.flatMap((column) => figuresOf(column).map(([name]) => name)))]
   const heads = columns.map(({ settings }, at) => `${at + 1}. ${cell(settings.model)}`)
   const settings = columns.map((column) => cell(describeSettings(column.settings)))
@@ -68,6 +71,7 @@ export function toMarkdown({ prompt, created, together, columns }: Comparison): 
     '',
     `${created}. ${how}`,
     '',
+    ...history.flatMap(({ question, answer }) => [quote(question), '', answer, '']),
     quote(prompt),
     '',
     toRow('', heads),

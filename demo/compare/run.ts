@@ -4,6 +4,7 @@ import { preparing } from '../format.ts'
 import { wordsOf } from '../notice.ts'
 import { receive, tokensPerSecond, type Answer } from '../wire/answer.ts'
 import { completions } from '../wire/completions.ts'
+import type { Question } from '../wire/style.ts'
 import type { ColumnResult, ColumnSettings } from './result.ts'
 
 /** Functions that show the state of a column while it runs. */
@@ -13,6 +14,9 @@ export interface RunView {
   /** Resolves when the whole text is shown. */
   end(): Promise<void>
 }
+
+/** A question, and what goes with it to every column. */
+export type Asked = Pick<Question, 'question' | 'images'> & Partial<Pick<Question, 'history'>>
 
 export interface Lane {
   settings: ColumnSettings
@@ -26,7 +30,7 @@ export interface Lane {
  */
 export async function runComparison(
   server: Server,
-  prompt: string,
+  asked: Asked,
   lanes: readonly Lane[],
   together: boolean,
   signal: AbortSignal,
@@ -46,8 +50,8 @@ export async function runComparison(
   }
   const ask = async ({ settings, view }: Lane, at: number): Promise<void> => {
     if (results[at]?.error !== undefined) return
-    view.say('Waiting for the first token')
-    await askOne(server, prompt, settings, signal, (result) => update(at, result))
+    view.say('Reading the question')
+    await askOne(server, asked, settings, signal, (result) => update(at, result))
   }
   for (const [at, lane] of lanes.entries()) {
     const error = await load(server, lane, signal)
@@ -80,13 +84,13 @@ async function load(
 
 async function askOne(
   server: Server,
-  prompt: string,
+  asked: Asked,
   settings: ColumnSettings,
   signal: AbortSignal,
   onChange: (result: ColumnResult) => void,
 ): Promise<void> {
   const { model, ...rest } = settings
-  const request = completions.request({ model, history: [], question: prompt, settings: rest })
+  const request = completions.request({ model, history: [], ...asked, settings: rest })
   const url = `${server.baseURL}/${request.path}`
   const answer: Answer = { style: completions, url, request, raw: '', text: '' }
   const tell = (error?: string): void => onChange({ ...toResult(settings, answer), error })

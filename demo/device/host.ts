@@ -19,7 +19,7 @@ export function createHostView(server: Server, signal: AbortSignal) {
     const rows: readonly (readonly [string, string])[] = [
       ['Server', server.controlled ? server.baseURL : 'only this page, through server.fetch'],
       ['Hosting tab', host],
-      ['Requests that run or wait', `${queued}, since this page was opened`],
+      ['Running or waiting requests', `${queued}, since this page was opened`],
     ]
     facts.replaceChildren(
       ...rows.flatMap(([name, value]) => [element('dt', '', name), element('dd', '', value)]),

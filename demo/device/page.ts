@@ -39,8 +39,8 @@ export function fillDevicePage(starting: Promise<Server>): FillPage {
         section('Storage', [
           ['Models', bytes(usage.bytes)],
           ['Files of the library', bytes(usage.assetBytes)],
-          ['All of this site', originBytes === null ? 'not reported' : bytes(originBytes)],
-          ['Allowed', quotaBytes === null ? 'not reported' : bytes(quotaBytes)],
+          ['This site in all', originBytes === null ? 'not reported' : bytes(originBytes)],
+          ['Limit of the browser', quotaBytes === null ? 'not reported' : bytes(quotaBytes)],
           ['Kept until deleted', persisted ? 'yes' : 'no, the browser may delete it'],
         ]),
         host.element,
@@ -85,7 +85,7 @@ function processorRows(explanation: Explanation | undefined): Row[] {
   return [
     ['Logical processors', String(cores ?? navigator.hardwareConcurrency)],
     ['WASM threads', threads],
-    ['SIMD of WASM', wasm?.simd ? 'yes' : 'no'],
+    ['WASM SIMD', wasm?.simd ? 'yes' : 'no'],
     ['Cross-origin isolated', crossOriginIsolated ? 'yes' : 'no'],
     ['Memory', memory ? `${bytes(memory)} or more, as the browser reports it` : 'not reported'],
   ]

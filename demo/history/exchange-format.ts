@@ -102,7 +102,7 @@ export function parseJson(content: string): Conversation[] {
   const [issue] = parsed.issues
   const where = v.getDotPath(issue) ?? 'the file'
   throw new Error(
-    `The file is no export of this playground: ${where} is wrong. ${issue.message}. ` +
+    `The file is not an export of this playground: ${where} is wrong. ${issue.message}. ` +
       'Choose a JSON file that "Export all" wrote.',
   )
 }
@@ -121,10 +121,10 @@ function readJson(content: string): unknown {
 /** Returns the chosen branch of a conversation as Markdown. */
 export function toMarkdown(given: Conversation): string {
   const parts = pathOf(given).map(({ question, images, answer: kept, error }) => {
-    const pictures =
-      images.length > 0 ? `\n\n(${images.length} images are not part of this file.)` : ''
+    const left = images.length === 1 ? '1 image is' : `${images.length} images are`
+    const pictures = images.length > 0 ? `\n\n(${left} not part of this file.)` : ''
     const lines = question.split('\n').map((line) => `> ${line}`.trimEnd())
-    const meta = kept ? `\n\n_${kept.model} · ${summary(kept)}_` : ''
+    const meta = kept ? `\n\n_${[kept.model, summary(kept)].filter(Boolean).join(' · ')}_` : ''
     return `${lines.join('\n')}${pictures}\n\n${kept?.text ?? error ?? ''}${meta}`
   })
   return [`# ${given.title}`, ...parts].join('\n\n').concat('\n')

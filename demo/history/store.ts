@@ -92,8 +92,7 @@ export function createHistoryStore(): HistoryStore {
       const { store } = database.transaction('conversations')
       for await (const { value } of store.index('changed').iterate(null, 'prev')) {
         if (words.length > 0 && !contains(value, words)) continue
-        const { id, title, changed, turns } = value
-        headings.push({ id, title, changed, turnCount: turns.length })
+        headings.push(toHeading(value))
       }
       return headings
     },
@@ -129,6 +128,10 @@ export function createHistoryStore(): HistoryStore {
     },
     onChange: (listener) => void listeners.push(listener),
   }
+}
+
+export function toHeading({ id, title, changed, turns }: Conversation): Heading {
+  return { id, title, changed, turnCount: turns.length }
 }
 
 function contains({ title, turns }: Conversation, words: readonly string[]): boolean {

@@ -44,5 +44,5 @@ function rowsOf(answer: Answer): Row[] {
     ['Answer', completionTokens === undefined ? undefined : `${completionTokens} tokens`],
     ['Finish', finish],
   ]
-  return ignored ? [...rows, ['Without effect', ignored]] : rows
+  return ignored ? [...rows, ['Ignored fields', ignored]] : rows
 }

@@ -1,4 +1,4 @@
-/** The wire styles between which the inspector translates, and the path of each. */
+/** The API styles between which the inspector translates, and the path of each. */
 import { completions } from '../wire/completions.ts'
 import { messages } from '../wire/messages.ts'
 import { responses } from '../wire/responses.ts'

@@ -27,8 +27,8 @@ export function createTimelineView() {
   wrap.append(table)
   wrap.tabIndex = 0
   wrap.role = 'region'
-  wrap.ariaLabel = 'Time line of events'
-  details.append(element('summary', '', 'Time line'), said, wrap)
+  wrap.ariaLabel = 'Timeline of events'
+  details.append(element('summary', '', 'Timeline'), said, wrap)
   details.addEventListener('toggle', show)
 
   /** Adds the entries that are new. A closed time line costs nothing while events arrive. */

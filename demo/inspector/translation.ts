@@ -1,4 +1,4 @@
-/** The request in another wire style, beside the one that was sent, as a difference of lines. */
+/** The request in another API style, beside the one that was sent, as a difference of lines. */
 import { element } from '../dom.ts'
 import type { Answer } from '../wire/answer.ts'
 import type { WireRequest } from '../wire/style.ts'

@@ -7,16 +7,16 @@ const PALETTE_KEYS = 'Ctrl+K'
 /** Commands that press a button of the page. */
 const BUTTONS: readonly [id: string, title: string, keys?: string][] = [
   ['new-chat', 'New chat', 'Alt+N'],
-  ['tab-wire', 'Show the wire', 'Alt+W'],
+  ['tab-requests', 'Show the requests', 'Alt+R'],
   ['tab-predictors', 'Show the predictors', 'Alt+P'],
   ['tab-settings', 'Show the settings', 'Alt+S'],
   ['theme', 'Switch between light and dark'],
   ['attach', 'Add an image'],
   ['camera', 'Use the camera'],
-  ['history-open', 'Show the history', 'Alt+H'],
+  ['history-open', 'Show or hide the history', 'Alt+H'],
   ['models-open', 'Show all models', 'Alt+M'],
   ['tools-open', 'Edit the tools', 'Alt+T'],
-  ['compare-open', 'Compare answers side by side', 'Alt+C'],
+  ['compare-open', 'Compare answers', 'Alt+C'],
   ['stop', 'Stop the answer'],
 ]
 

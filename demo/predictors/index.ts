@@ -1,11 +1,23 @@
-/** Any predictor of the catalog: a list of them, and a form for the one that is chosen. */
+/** The predictors: three examples, and a form for any one of the catalog. */
 import type { Server } from '../../src/index.ts'
+import { createDigits } from '../digits.ts'
 import { byId, element } from '../dom.ts'
+import { createEdges } from '../edges.ts'
+import { createLikeness } from '../likeness.ts'
 import { wordsOf } from '../notice.ts'
 import { createForm, type PredictorForm } from './form.ts'
 
-/** Creates the part in its container. It lists the predictors once the server has started. */
+/** Creates the predictors in their tab, which takes no input before. */
 export function createPredictors(starting: Promise<Server>): void {
+  createDigits(starting)
+  createEdges(starting)
+  createLikeness(starting)
+  createAnyPredictor(starting)
+  byId('predictors', HTMLElement).inert = false
+}
+
+/** Lists the predictors once the server has started, and creates the form of the one that is chosen. */
+function createAnyPredictor(starting: Promise<Server>): void {
   const place = byId('any-predictor', HTMLElement)
   const label = element('label', 'predictor-choice', 'Predictor')
   const select = element('select', '')

@@ -1,4 +1,4 @@
-/** The nouns of tools, which both wire styles share. */
+/** The nouns of tools, which both API styles share. */
 
 /** A tool as a request describes it to the model. */
 export interface ToolDefinition {

@@ -41,7 +41,7 @@ function toLastPiece(type: string, { usage, incomplete_details, error }: Respons
 
 /** Style of `POST /v1/responses`: items in place of messages, the end is `response.completed`. */
 export const responses: WireStyle = {
-  unsupported: { stop: '/v1/responses has no stop sequences. The other two styles do.' },
+  unsupported: { stop: 'The style Responses has no stop sequences. The other two have.' },
   efforts: EFFORTS,
   canContinue: false,
   request({ model, history, question, images, settings }) {

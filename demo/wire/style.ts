@@ -1,7 +1,7 @@
 import type { ToolRound } from '../tools/types.ts'
 import type { ServerSentEvent } from './sse.ts'
 
-/** One question with its answer, independent of the wire style. */
+/** One question with its answer, independent of the API style. */
 export interface Exchange {
   question: string
   /** Images of the question as data URLs. Default: none. */
@@ -84,7 +84,7 @@ export interface WireRequest {
   body: Record<string, unknown>
 }
 
-/** Encoder of a question and parser of its answer for one wire style. */
+/** Encoder of a question and parser of its answer for one API style. */
 export interface WireStyle {
   /** Settings that the style does not take, each with the reason. */
   unsupported: Partial<Record<keyof Settings, string>>

@@ -22,20 +22,20 @@ export function isCut({ finish }: Facts): boolean {
   return finish !== undefined && CUT.has(finish)
 }
 
-/** Returns one line about an answer: its endpoint, length and speed. */
-export function summary(answer: Facts & Pick<Answer, 'url' | 'text'>): string {
+/** Returns one line about an answer: its length and speed. */
+export function summary(answer: Facts & Pick<Answer, 'text'>): string {
   const { completionTokens, promptTokens, cachedTokens, firstText, finish, text } = answer
   const speed = tokensPerSecond(answer)
-  const facts = [new URL(answer.url, location.href).pathname]
-  if (completionTokens !== undefined) {
-    facts.push(`${completionTokens} ${completionTokens === 1 ? 'token' : 'tokens'}`)
-  }
+  const facts: string[] = []
+  if (completionTokens !== undefined) facts.push(tokens(completionTokens))
   if (speed !== undefined) facts.push(`${rate(speed)} tokens/s`)
   if (firstText !== undefined) facts.push(`first token after ${duration(firstText)}`)
   if (promptTokens !== undefined) {
-    facts.push(`prompt of ${promptTokens}${cachedTokens ? `, ${cachedTokens} cached` : ''}`)
+    facts.push(`prompt of ${tokens(promptTokens)}${cachedTokens ? `, ${cachedTokens} cached` : ''}`)
   }
   if (text === '' && finish !== undefined) facts.push('an empty answer')
   if (isCut(answer)) facts.push('cut at the token limit')
   return facts.join(' · ')
 }
+
+const tokens = (count: number): string => `${count} ${count === 1 ? 'token' : 'tokens'}`

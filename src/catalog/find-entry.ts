@@ -2,7 +2,15 @@
 import { InoriginError } from '../error.ts'
 import type { Model, Predictor, Tag } from '../types/index.ts'
 import { sortBySimilarity } from '../values/text.ts'
-import type { Catalog, Embedder, Entry, ModelEntry, PredictorEntry, Reranker } from './schema.ts'
+import type {
+  Catalog,
+  Embedder,
+  Entry,
+  ModelEntry,
+  PredictorEntry,
+  Reranker,
+  Speaker,
+} from './schema.ts'
 
 const MAX_LISTED_TAGS = 5
 
@@ -35,32 +43,33 @@ const modelNotFoundError = (message: string, param: 'model' | 'tag'): InoriginEr
  * Returns the entry of a tag that embeds texts. Throws `not_found` if there is none, and
  * `invalid_request` if it is a language model.
  */
-export function findEmbedder(catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder {
-  const all = catalog.entries.filter(isEmbedder).map((entry) => entry.tag)
-  if (all.length === 0) {
-    const what = 'No model of this catalog embeds texts.'
-    throw modelNotFoundError(`${what} Add a predictor whose entry has \`embeddings\`.`, 'model')
-  }
-  const entry = findEntry(catalog, tag, 'model', isEmbedder)
-  if (isEmbedder(entry)) return entry
-  const instead = `does not embed texts; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
-  if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
-  throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
-}
+export const findEmbedder = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Embedder =>
+  findOfTask(catalog, tag, isEmbedder, { field: 'embeddings', does: 'embed', what: 'texts' })
 
-/**
- * Returns the entry of a tag that scores documents. Throws `not_found` if there is none, and
- * `invalid_request` if it is a language model.
- */
-export function findReranker(catalog: Pick<Catalog, 'entries'>, tag: Tag): Reranker {
-  const all = catalog.entries.filter(isReranker).map((entry) => entry.tag)
+/** Returns the entry of a tag that scores documents. Throws as {@link findEmbedder}. */
+export const findReranker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Reranker =>
+  findOfTask(catalog, tag, isReranker, { field: 'rerank', does: 'score', what: 'documents' })
+
+/** Returns the entry of a tag that speaks texts. Throws as {@link findEmbedder}. */
+export const findSpeaker = (catalog: Pick<Catalog, 'entries'>, tag: Tag): Speaker =>
+  findOfTask(catalog, tag, isSpeaker, { field: 'speech', does: 'speak', what: 'texts' })
+
+/** Returns the entry of a tag that fits. `field` is that of entries which do it. */
+function findOfTask<Fitting extends PredictorEntry>(
+  catalog: Pick<Catalog, 'entries'>,
+  tag: Tag,
+  isFit: (entry: Entry) => entry is Fitting,
+  { field, does, what }: { field: string; does: string; what: string },
+): Fitting {
+  const all = catalog.entries.filter(isFit).map((entry) => entry.tag)
   if (all.length === 0) {
-    const what = 'No model of this catalog scores documents.'
-    throw modelNotFoundError(`${what} Add a predictor whose entry has \`rerank\`.`, 'model')
+    const none = `No model of this catalog ${does}s ${what}.`
+    throw modelNotFoundError(`${none} Add a predictor whose entry has \`${field}\`.`, 'model')
   }
-  const entry = findEntry(catalog, tag, 'model', isReranker)
-  if (isReranker(entry)) return entry
-  const instead = `does not score documents; ${all.slice(0, MAX_LISTED_TAGS).join(', ')} does`
+  const entry = findEntry(catalog, tag, 'model', isFit)
+  if (isFit(entry)) return entry
+  const others = all.slice(0, MAX_LISTED_TAGS).join(', ')
+  const instead = `does not ${does} ${what}; ${others} does`
   if (entry.type === 'model') throw unsupportedModelError(tag, `generates text and ${instead}`)
   throw modelNotFoundError(`${tag} is a predictor that ${instead}.`, 'model')
 }
@@ -78,12 +87,18 @@ export const isEmbedder = (entry: Entry): entry is Embedder =>
 export const isReranker = (entry: Entry): entry is Reranker =>
   entry.type === 'predictor' && entry.rerank !== undefined
 
+/** Returns `true` for a predictor that speaks texts. */
+export const isSpeaker = (entry: Entry): entry is Speaker =>
+  entry.type === 'predictor' && entry.speech !== undefined
+
+type Listed = ModelEntry | Embedder | Reranker | Speaker
+
 /** Returns `true` for an entry of `/v1/models`: all but predictors without an endpoint. */
-export const isListed = (entry: Entry): entry is ModelEntry | Embedder | Reranker =>
-  entry.type === 'model' || isEmbedder(entry) || isReranker(entry)
+export const isListed = (entry: Entry): entry is Listed =>
+  entry.type === 'model' || isEmbedder(entry) || isReranker(entry) || isSpeaker(entry)
 
 /** Returns a model, or a predictor with an endpoint of its own, in the form of `/v1/models`. */
-export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
+export function toModel(entry: Listed): Model {
   const { tag, name, created, description, license, languages, parameters, quantization } = entry
   const card = {
     ...(description && { description }),
@@ -93,11 +108,12 @@ export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
     ...(quantization && { quantization }),
   }
   if (entry.type === 'predictor') {
-    const { embeddings, rerank } = entry
-    const maxInputTokens = embeddings?.maxInputTokens ?? countPairTokens(entry)
+    const { embeddings, rerank, speech } = entry
+    const maxInputTokens = embeddings?.maxInputTokens ?? countTextTokens(entry)
     const capabilities = {
       ...(embeddings && { embeddings: { dimensions: embeddings.dimensions } }),
       ...(rerank && { rerank: true }),
+      ...(speech && { speech: { voices: listVoices({ ...entry, speech }), rate: speech.rate } }),
     }
     return { tag, name, created, maxInputTokens, maxOutputTokens: null, ...card, capabilities }
   }
@@ -105,13 +121,22 @@ export function toModel(entry: ModelEntry | Embedder | Reranker): Model {
   return { tag, name, created, maxInputTokens, maxOutputTokens, ...card, capabilities }
 }
 
-/** Returns the maximum number of tokens of a pair, which all implementations read. */
-const countPairTokens = ({ rerank, implementations }: PredictorEntry): number =>
-  Math.min(
-    ...implementations.flatMap(
-      ({ bindings = {} }) => bindings[rerank?.input ?? '']?.text?.most ?? [],
-    ),
+/** Returns the maximum number of tokens of a text or a pair, which all implementations read. */
+function countTextTokens({ rerank, speech, implementations }: PredictorEntry): number {
+  const input = rerank?.input ?? speech?.input ?? ''
+  return Math.min(
+    ...implementations.flatMap(({ bindings = {} }) => bindings[input]?.text?.most ?? []),
   )
+}
+
+/** Voice of a model that names none, and the default voice of every other model. */
+export const DEFAULT_VOICE = 'default'
+
+/** Returns the voices of a model, the default one first. */
+export function listVoices({ signature, speech }: Speaker): string[] {
+  const input = signature.inputs.find(({ name }) => name === speech.voice)
+  return [DEFAULT_VOICE, ...(input?.enumeration ?? []).map(({ name }) => name)]
+}
 
 /** Returns a predictor in the form of `/v1/predictors/{tag}`, with defaults filled in. */
 export function toPredictor(entry: PredictorEntry): Predictor {

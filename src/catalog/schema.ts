@@ -98,6 +98,27 @@ const rerankSchema = v.strictObject({
   output: values.textSchema,
 })
 
+/** Parameters of a predictor that speaks texts. */
+const speechSchema = v.strictObject({
+  /** Input that takes one text. Every implementation must bind it with `text`. */
+  input: values.textSchema,
+  /** Output with the samples, from -1 to 1. */
+  output: values.textSchema,
+  /** Samples per second. */
+  rate: v.pipe(values.countSchema, v.minValue(SAMPLE_RATES[0]), v.maxValue(SAMPLE_RATES[1])),
+  /** Number that makes speech longer. Default: the graph has a fixed speed. */
+  speed: v.optional(
+    v.strictObject({
+      /** Input of numbers with a default value, which is that of the speed 1. */
+      input: values.textSchema,
+      /** Place of the number among them. */
+      index: values.wholeNumberSchema,
+    }),
+  ),
+  /** Input whose enumeration has the voices. Its default value is the default voice. Default: one voice. */
+  voice: values.optionalText,
+})
+
 // Defines the schema of an implementation: its files, requirements and tensor layouts.
 
 const resourceSchema = v.strictObject({
@@ -228,12 +249,19 @@ const imageLayoutSchema = v.strictObject({
 
 /** Conversion of texts to token tensors: one row for each text, padded to the longest. */
 const textLayoutSchema = v.strictObject({
-  /** Name of the tokenizer's resource, such as `tokenizer.json`. */
+  /**
+   * Name of the tokenizer's resource, such as `tokenizer.json`. Of a voice, it is the `vocab.json` of VITS
+   * or the configuration of Piper.
+   */
   tokenizer: values.pathSchema,
   /** Name of the attention mask tensor: 1 for a token, 0 for padding. */
   mask: values.optionalText,
   /** Name of the token type tensor: 1 for the tokens of the second text of a pair, else 0. */
   types: values.optionalText,
+  /** Name of the tensor with the number of tokens of each text. */
+  lengths: values.optionalText,
+  /** Name of the resource with the pronunciations of words, for a voice that reads phonemes. */
+  dictionary: v.optional(values.pathSchema),
   /** Maximum number of tokens of a text, or of both texts of a pair. */
   most: values.countSchema,
   /** Side at which tokens beyond `most` are left out. Default: longer texts are refused. */
@@ -479,6 +507,8 @@ const predictorFields = {
   embeddings: v.optional(embeddingsSchema),
   /** Parameters that score documents. They make the predictor a model of `/v1/rerank`. */
   rerank: v.optional(rerankSchema),
+  /** Parameters that speak texts. They make the predictor a model of `/v1/audio/speech`. */
+  speech: v.optional(speechSchema),
   /** States that are passed from one run to the next, such as those of a recurrent model. */
   states: v.optional(
     values.nonEmptyArray(
@@ -682,6 +712,9 @@ export type Embedder = PredictorEntry & { embeddings: v.InferOutput<typeof embed
 
 /** Predictor that scores documents for a query. */
 export type Reranker = PredictorEntry & { rerank: v.InferOutput<typeof rerankSchema> }
+
+/** Predictor that speaks texts. */
+export type Speaker = PredictorEntry & { speech: v.InferOutput<typeof speechSchema> }
 
 /** Catalog before it is validated. It is not inferred, which is too deep for the compiler of an app. */
 interface Written<T> {

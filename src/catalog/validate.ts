@@ -7,6 +7,7 @@ import {
   expandGgufEntry,
   expandHubEntry,
   expandHubPredictor,
+  PREDICTOR_FIELDS,
   PUBLIC_HUB_URL,
 } from './hub/resolve-hub.ts'
 import { expandMlcEntry, expandRecords } from './mlc/expand-entry.ts'
@@ -92,6 +93,7 @@ function resolveDocument(catalog: CatalogInput, options: ValidateOptions, proble
       validateParameters(entry, path, report)
       validateEmbeddings(entry, `${path}.embeddings`, report)
       validateRerank(entry, `${path}.rerank`, report)
+      validateSpeech(entry, `${path}.speech`, report)
     }
     const all = [...entry.implementations, ...upstreams]
     reportDuplicates(all, 'id', `${path}.implementations`, report)
@@ -139,8 +141,8 @@ function expandEntry(
   const host = toAbsoluteUrl(given.endsWith('/') ? given : `${given}/`, base)
   if (!host) report(`${path}.host`, `"${entry.host}" is not an http or https URL`)
   if (!('mlc' in entry)) {
-    const { type = 'model', signature, embeddings, rerank, states, implementations } = entry
-    const isWritten = signature ?? embeddings ?? rerank ?? states
+    const { type = 'model', signature, implementations } = entry
+    const isWritten = PREDICTOR_FIELDS.some((field) => entry[field])
     if (type === 'model' && isWritten)
       report(path, 'has fields of a predictor; set "type" to "predictor"')
     if (type === 'predictor' && (!signature || !implementations))
@@ -233,6 +235,21 @@ function validateRerank(entry: PredictorEntry, path: string, report: ReportProbl
         `${id} does not bind ${rerank.input} with \`text\`, a mask and a pair`,
       )
   }
+}
+
+function validateSpeech(entry: PredictorEntry, path: string, report: ReportProblem): void {
+  const { speech, signature } = entry
+  if (!speech) return
+  validatePorts(entry, speech, path, report)
+  for (const { id, layout } of textLayoutsOf(entry, speech.input))
+    if (!layout) report(`${path}.input`, `${id} does not bind ${speech.input} with \`text\``)
+  const find = (name: string | undefined) => signature.inputs.find((input) => input.name === name)
+  const { speed, voice } = speech
+  const numbers = find(speed?.input)?.defaultValue
+  if (speed && !(Array.isArray(numbers) && typeof numbers[speed.index] === 'number'))
+    report(`${path}.speed`, `${speed.input} has no default value with a number at ${speed.index}`)
+  if (voice !== undefined && !find(voice)?.enumeration?.length)
+    report(`${path}.voice`, `${voice} is no input with an enumeration of voices`)
 }
 
 function validateEngine(

@@ -64,7 +64,9 @@ export function createSnippet(
         ? createEmbedLines(entry.tag)
         : entry.rerank
           ? createRerankLines(entry.tag)
-          : createPredictLines(entry, shapes)
+          : entry.speech
+            ? createSpeechLines(entry.tag)
+            : createPredictLines(entry, shapes)
   const serving = `const server = await serve({ catalog: '${catalog}' })`
   return ["import { serve } from 'inorigin'", '', serving, ...lines].join('\n')
 }
@@ -94,6 +96,15 @@ const createRerankLines = (tag: string): string[] => [
   `  body: JSON.stringify({ model: '${tag}', query: 'A question', documents: ['A text', 'Another'] }),`,
   '})',
   'console.log((await response.json()).results[0].relevance_score)',
+]
+
+const createSpeechLines = (tag: string): string[] => [
+  "const response = await fetch('/v1/audio/speech', {",
+  "  method: 'POST',",
+  "  headers: { 'content-type': 'application/json' },",
+  `  body: JSON.stringify({ model: '${tag}', input: 'A text to speak.', voice: 'default' }),`,
+  '})',
+  'await new Audio(URL.createObjectURL(await response.blob())).play()',
 ]
 
 function createPredictLines(

@@ -105,7 +105,12 @@ export async function planKind(
     const what = '--dtypes chooses among the graphs of a folder, and this is one model.'
     throw refuse(what, 'Leave it out.')
   }
-  if (found.kind === 'graph') return planGraph(folder, found.path, options)
+  if (found.kind === 'graph') {
+    const hasConfig = folder.sizeOf(`${found.path}.json`) !== undefined
+    const voice =
+      hasConfig && (await (await import('./piper.ts')).planPiper(folder, found.path, options))
+    return voice || planGraph(folder, found.path, options)
+  }
   refuseTensors(options)
   if (options.devices.includes('webgpu')) return planMlc(folder, files)
   throw refuse('--device wasm: a model compiled by MLC runs only on WebGPU.', 'Leave it out.')

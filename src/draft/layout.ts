@@ -39,6 +39,7 @@ import { refuse } from './refuse.ts'
 import { draftSignature } from './signature.ts'
 import { type Config, positive, readTaskFiles, type TaskFiles } from './tasks/files.ts'
 import { draftTask } from './tasks/index.ts'
+import { assertRunsOnCpu } from './tasks/voice.ts'
 
 /** Resolves with the plan of a folder in the layout of web exports. Rejects as `planGraph`. */
 export async function planLayout(
@@ -217,7 +218,11 @@ const toFile = (folder: Folder, path: string): HubFile => ({
 })
 
 const listTexts = (folder: Folder): Item[] =>
-  TEXT_FILES.flatMap(({ path, type }): Item[] => {
+  TEXT_FILES.flatMap(({ path, type }) => listFiles(folder, [path], type))
+
+/** Returns those of the files that the folder has. */
+const listFiles = (folder: Folder, paths: readonly string[], type: Item['type']): Item[] =>
+  paths.flatMap((path): Item[] => {
     const bytes = folder.sizeOf(path)
     return bytes === undefined ? [] : [{ type, name: path, path, bytes }]
   })
@@ -392,8 +397,7 @@ function noteUnreadImages({ model_type: type, vision_config: vision }: Config): 
   return [`The model answers text only: it sees images, but ${reason}.`]
 }
 
-/** Files of a tokenizer and a processor that a predictor needs in a page. */
-const TOKENIZER_FILES = ['tokenizer.json', 'tokenizer_config.json']
+const TOKENIZER = 'tokenizer.json'
 
 async function planPredictor(
   folder: Folder,
@@ -405,7 +409,7 @@ async function planPredictor(
   const { wishes } = options
   const files = await readTaskFiles(folder, config)
   const tokenizer = files.hasTokenizer && {
-    tokenizer: { name: 'tokenizer.json', ...toTextLimits(files) },
+    tokenizer: { name: TOKENIZER, ...toTextLimits(files) },
   }
   checkTensors(best.model, options)
   const draftOf = ({ model }: PlannedVariant) => {
@@ -419,21 +423,31 @@ async function planPredictor(
     return wishes ? wishes.apply(drafted, model) : drafted
   }
   const { signature, bindings, notes, ...others } = draftOf(best)
+  const { embeddings, rerank, speech, states } = others
+  if (speech) assertRunsOnCpu(options.devices)
   const drafted = JSON.stringify([signature, bindings])
   const isSame = (variant: PlannedVariant) => {
     const own = draftOf(variant)
     return JSON.stringify([own.signature, own.bindings]) === drafted
   }
-  const same = planned.filter(isSame)
-  const left = planned.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
+  const able = speech ? planned.filter(({ device }) => device === 'wasm') : planned
+  const same = able.filter(isSame)
+  const left = able.filter((variant) => !same.includes(variant)).map(({ dtype }) => dtype)
   for (const dtype of new Set(left))
     notes.push(`${dtype} has other inputs or outputs, and was left out.`)
-  const readsTexts = Object.values(bindings).some(({ text }) => text)
-  const isNeeded = ({ name }: Item): boolean => readsTexts || !TOKENIZER_FILES.includes(name)
+  const tokenizers = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
+  const isNeeded = ({ name }: Item): boolean =>
+    name === TOKENIZER
+      ? tokenizers.includes(name)
+      : name !== 'tokenizer_config.json' || tokenizers.length > 0
+  const letters = listFiles(
+    folder,
+    tokenizers.filter((name) => name !== TOKENIZER),
+    'tokenizer',
+  )
   const graph = best.items.find(({ type }) => type === 'onnx')?.path ?? ''
   const labels = wishes?.listItems(folder, graph) ?? []
   const { description } = describedBy(best.model)
-  const { embeddings, rerank, states } = others
   return {
     entry: {
       type: 'predictor',
@@ -441,12 +455,13 @@ async function planPredictor(
       ...(description && { description }),
       ...(embeddings && { embeddings }),
       ...(rerank && { rerank }),
+      ...(speech && { speech }),
       ...(states && { states }),
       signature,
     },
     implementations: same.map((variant) => {
       const own = variant.items.filter(isNeeded)
-      return variantToPlanned({ ...variant, items: [...own, ...labels] }, bindings)
+      return variantToPlanned({ ...variant, items: [...own, ...letters, ...labels] }, bindings)
     }),
     notes,
   }

@@ -27,7 +27,7 @@ export interface Plan {
 export interface Wishes {
   /** Options that are given, such as `--step`. */
   options: readonly string[]
-  apply<One extends Draft & Pick<PredictorEntry, 'embeddings' | 'rerank'>>(
+  apply<One extends Draft & Pick<PredictorEntry, 'embeddings' | 'rerank' | 'speech'>>(
     draft: One,
     model: OnnxModel,
   ): One & Pick<PredictorEntry, 'states'>

@@ -68,7 +68,7 @@ export const createWishes = (wishes: BindingWishes): Wishes => ({
 type States = NonNullable<PredictorEntry['states']>
 
 /** Draft that may have the endpoints of its task. */
-type AnyDraft = Draft & Pick<PredictorEntry, 'embeddings' | 'rerank'>
+type AnyDraft = Draft & Pick<PredictorEntry, 'embeddings' | 'rerank' | 'speech'>
 
 /** Returns the draft with the wishes, and the states. Throws `invalid_request` for unknown names. */
 export function applyWishes<One extends AnyDraft>(
@@ -111,7 +111,7 @@ export function applyWishes<One extends AnyDraft>(
   keepOutputs(open, wishes, outputs)
   addSteps(open, wishes, outputs)
   removeSettings(open)
-  const { embeddings, rerank } = open
+  const { embeddings, rerank, speech } = open
   const described = [...images, ...sounds.keys(), ...states.keys()]
   const isOpen = (note: string): boolean =>
     described.every(
@@ -124,6 +124,7 @@ export function applyWishes<One extends AnyDraft>(
     ...draft,
     embeddings,
     rerank,
+    speech,
     signature,
     bindings,
     notes,
@@ -194,7 +195,7 @@ function keepOutputs(
 
 /** Names the outputs of the endpoints anew, and removes those whose output is no longer there. */
 function renameEndpoints(draft: AnyDraft, find: (name: string) => string | undefined): void {
-  for (const key of ['embeddings', 'rerank'] as const) {
+  for (const key of ['embeddings', 'rerank', 'speech'] as const) {
     const endpoint = draft[key]
     if (!endpoint) continue
     const output = find(endpoint.output)

@@ -12,7 +12,7 @@
 import type { Constraint } from '../constraint/index.ts'
 import type { GpuVerdict } from '../device/gpu-verdict.ts'
 import { InoriginError } from '../error.ts'
-import type { Decoder } from './decoder.ts'
+import type { Decoder, IdleRun } from './decoder.ts'
 import type { Engine, EngineSetup, Files, GenerateOptions, Prompt } from './engine.ts'
 import type { ImageReader, PromptImage } from './images.ts'
 import { unlessAborted } from '../values/promises.ts'
@@ -48,6 +48,8 @@ export interface LoadedDecoder {
   decoder: Decoder
   /** Result of the GPU self-test; `null` on `wasm`. */
   verdict: GpuVerdict | null
+  /** Runs that warm the decoder up further, once it answers. Default: none. */
+  idleRuns?: readonly IdleRun[]
   /** Frees the failed decoder and resolves to an empty one on a new device, or rejects. */
   reopen(signal: AbortSignal): Promise<Decoder>
   /** Frees the model and the device. */
@@ -135,6 +137,7 @@ class DecoderEngine implements Engine {
     const scheduler = new Scheduler({
       decoder: loaded.decoder,
       budget: prefixCacheBudget(),
+      idleRuns: loaded.idleRuns,
       reopen: () => loaded.reopen(this.#closing.signal),
     })
     this.#model = { loaded, scheduler }

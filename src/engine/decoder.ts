@@ -121,3 +121,6 @@ export interface Logits {
   /** Frees the logits. */
   release(): void
 }
+
+/** A run that only warms a decoder up: a device compiles what its kind of run needs. It never runs beside another. */
+export type IdleRun = () => Promise<void>

@@ -1,6 +1,6 @@
 /** Entry of the dedicated worker that runs one language model or predictor. */
-import { isEmbedder, isReranker } from '../catalog/find-entry.ts'
-import type { Embedder, Reranker } from '../catalog/schema.ts'
+import { isEmbedder, isReranker, isSpeaker } from '../catalog/find-entry.ts'
+import type { Embedder, Reranker, Speaker } from '../catalog/schema.ts'
 import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
 import type { Engine, Files } from '../engine/engine.ts'
 import { openOnnx } from '../engine/onnx/index.ts'
@@ -29,6 +29,8 @@ import type {
   PredictionResult,
   Ranking,
   RerankRequest,
+  SpeechPart,
+  SpeechRequest,
 } from '../types/index.ts'
 import type { HostToModel, ModelToHost } from './messages.ts'
 import {
@@ -62,6 +64,7 @@ let model: { engine: Engine; setup: ModelSetup } | undefined
 let predictor: OpenPredictor | undefined
 let embedder: Embedder | undefined
 let reranker: Reranker | undefined
+let speaker: Speaker | undefined
 let resolveWeights: (() => void) | undefined
 const weightsLoaded = new Promise<void>((resolve) => (resolveWeights = resolve))
 
@@ -79,6 +82,7 @@ const service: ModelService = {
       .length,
   embed: queueEmbedding,
   rerank: queueRanking,
+  speak: queueSpeech,
   measure: (inputs, { signal }) => measure(createMeasuredRun(inputs, signal), signal),
   measureThreads: benchmarkThreads,
 }
@@ -182,6 +186,30 @@ async function queueRanking(
   }
 }
 
+/** Queues a text after it has been read. Concurrent requests take turns after each sentence. */
+async function queueSpeech(
+  request: SpeechRequest,
+  { client = '', signal }: Caller,
+): Promise<EventStream<SpeechPart>> {
+  if (!predictor || !speaker) throw notOpen()
+  const [opened, entry] = [predictor, speaker]
+  // Few models speak, so the code is only loaded for them.
+  const { speakText } = await import('../predictor/speak.ts')
+  const speech = speakText(opened, entry, request, signal)
+  const ticket = await queue.admit(client, signal)
+  return { events: events() }
+
+  async function* events(): AsyncGenerator<SpeechPart> {
+    try {
+      ticket.confirm()
+      await ticket.granted
+      yield* speech
+    } finally {
+      ticket.release()
+    }
+  }
+}
+
 async function loadPredictor(
   setup: PredictorFiles,
   { signal }: Caller,
@@ -194,6 +222,7 @@ async function loadPredictor(
   predictor = await openPredictor({ ...setup, device }, signal, onComparison)
   embedder = isEmbedder(setup.entry) ? setup.entry : undefined
   reranker = isReranker(setup.entry) ? setup.entry : undefined
+  speaker = isSpeaker(setup.entry) ? setup.entry : undefined
   return verdict
 }
 

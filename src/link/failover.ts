@@ -14,6 +14,9 @@ import type {
   GenerationEvent,
   GenerationRequest,
   Host,
+  SpeechEvent,
+  SpeechRequest,
+  SpeechStream,
   Usage,
 } from '../types/index.ts'
 import { MAX_FAILOVERS } from './ask.ts'
@@ -40,6 +43,7 @@ export function withFailover(host: Host): Host {
       followBackground(host, id, skippedEvents, caller),
     embed: (request, caller) => openWithFailover(() => host.embed(request, caller)),
     rerank: (request, caller) => openWithFailover(() => host.rerank(request, caller)),
+    speak: (request, caller) => continueSpeech(host, request, caller),
     createRemotePrediction: (request, caller) =>
       openWithFailover(() => host.createRemotePrediction(request, caller)),
   }
@@ -80,6 +84,20 @@ function followBackground(host: Host, id: string, skippedEvents: number, caller:
       return event
     },
   })
+}
+
+/** Speaks a text, and what is left of it on the next host. */
+function continueSpeech(host: Host, request: SpeechRequest, caller: Caller) {
+  let skippedSentences = request.skippedSentences ?? 0
+  return openWithFailover<SpeechEvent, SpeechStream>(
+    () => host.speak({ ...request, skippedSentences }, caller),
+    {
+      select(event) {
+        if (event.type === 'audio') skippedSentences += 1
+        return event
+      },
+    },
+  )
 }
 
 /** Events of a stream, of which the one of type `finish` is the last. */

@@ -163,7 +163,7 @@ export function bindSignature(
 
   for (const { name } of model.inputs) {
     const sources = inputs.filter(({ tensor, spec: { text, mask } }) =>
-      [tensor, text?.layout.mask, text?.layout.types, mask?.name].includes(name),
+      [tensor, ...(text ? sidesOf(text.layout) : []), mask?.name].includes(name),
     )
     if (sources.length !== 1)
       failAt(`inputs.${name}`)(
@@ -230,6 +230,13 @@ function bindText(parameter: OutputParameter, { outputs }: ModelTensors, fail: F
   return { parameter, tensor: ENCODED, type: 'string', spec: {} }
 }
 
+/** Returns the tensors that a text has beside that of its tokens. */
+const sidesOf = ({ mask, types, lengths }: TextLayout): (string | undefined)[] => [
+  mask,
+  types,
+  lengths,
+]
+
 function bindTokens(
   layout: TextLayout,
   type: ElementType,
@@ -237,7 +244,7 @@ function bindTokens(
   tokenizers: Tokenizers | undefined,
   fail: Fail,
 ): TextTensorSpec {
-  for (const name of [layout.mask, layout.types]) {
+  for (const name of sidesOf(layout)) {
     const other = model.inputs.find((tensor) => tensor.name === name)
     if (name !== undefined && (!other?.isTensor || other.type !== type))
       fail(`the model has no tensor ${name} of type ${type}, the type of its tokens.`)

@@ -178,15 +178,19 @@ export class OpenPredictor {
     return tokenizeText(text, spec, path, { pair, ...(isCut !== undefined && { cut: side }) })
   }
 
-  /** Runs one prediction from tokenized texts. The other inputs get their defaults. */
+  /** Runs one prediction from tokenized texts. Inputs that `others` lacks get their defaults. */
   async predictTokens(
     name: string,
     rows: readonly TokenRow[],
     signal: AbortSignal,
+    others: Readonly<Record<string, unknown>> = {},
   ): Promise<PredictionResult> {
     const { signature } = this.#parts.entry
     const inputs = signature.inputs.filter((parameter) => parameter.name !== name)
-    const checked = parseInputs({ ...signature, inputs }, {}).set(name, { form: 'tokens', rows })
+    const checked = parseInputs({ ...signature, inputs }, others).set(name, {
+      form: 'tokens',
+      rows,
+    })
     return this.#runAlone(Promise.resolve(planOneRun(() => checked)), signal)
   }
 

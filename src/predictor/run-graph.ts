@@ -89,6 +89,8 @@ export async function runGraph(
       const encoded = new Map<string, RawTensor>()
       if (spec.text) {
         const read = readTokenRows(value, spec.text, path, checked)
+        if (spec.shape?.[0] === 1 && read.rows.length > 1)
+          throwInvalidInput(path, 'must be one text: the model takes one at a time.')
         facts.texts = { ...read, tokenizer: spec.text.tokenizer }
         const tokens = encodeTokens(read.rows, tensor, spec.type, spec.text, path)
         for (const [name, one] of tokens) encoded.set(name, one)

@@ -37,6 +37,8 @@ interface TokenizeOptions {
   pair?: string | undefined
   /** `true` to leave out the special tokens around the text. Default: false. */
   isPlain?: boolean
+  /** Name of the text for errors. */
+  path?: string
 }
 
 /** Function that returns the tokens of a text. */
@@ -65,23 +67,42 @@ export async function openTokenizers(
   { bindings = {}, decoder }: Implementation,
   files: Files,
 ): Promise<Tokenizers> {
-  const read = Object.values(bindings).flatMap(({ text }) => text?.tokenizer ?? [])
-  const names = [...read, ...(decoder ? [decoder.tokenizer] : [])]
+  const texts = Object.values(bindings).flatMap(({ text }) => text ?? [])
+  const names = [
+    ...texts.map(({ tokenizer }) => tokenizer),
+    ...(decoder ? [decoder.tokenizer] : []),
+  ]
   const opened = [...new Set(names)].map(async (name): Promise<[string, TextTokenizer]> => {
     const fail = (why: string, cause?: unknown) =>
       throwPredictorUnusable(tag, `resources.${name}`, why, cause)
     const config = files.get(name.replace(/[^/]*$/, 'tokenizer_config.json'))
     const file = files.get(name) ?? fail('the file is missing.')
     try {
-      const own: unknown = JSON.parse(await file.text())
-      const settings = JSON.parse((await config?.text()) ?? '{}') as object
-      return [name, createTextTokenizer(own as object, settings)]
+      const own = JSON.parse(await file.text()) as Record<string, unknown>
+      const settings = JSON.parse((await config?.text()) ?? '{}') as Record<string, unknown>
+      if ('model' in own) return [name, createTextTokenizer(own, settings)]
+      const words = texts.find((text) => text.tokenizer === name)?.dictionary
+      const dictionary = await files.get(words ?? '')?.text()
+      // Few predictors speak, so the code is only loaded for them.
+      const { createReader } = await import('./voice/reader.ts')
+      return [name, toTokenizer(createReader(own, settings, dictionary))]
     } catch (cause) {
       return fail(`not a tokenizer (${String(cause)}).`, cause)
     }
   })
   return new Map(await Promise.all(opened))
 }
+
+/** Returns a tokenizer that only reads. A voice writes no texts, and no step needs the places in one. */
+const toTokenizer = (read: (text: string, path: string) => number[]): TextTokenizer => ({
+  tokenize(text, { path = 'text' } = {}) {
+    const ids = read(text, path)
+    return { ids, types: ids.map(() => 0) }
+  },
+  locate: () => [],
+  decode: () => '',
+  idOf: () => undefined,
+})
 
 /** Creates a tokenizer of the contents of its files. */
 export function createTextTokenizer(own: object, settings: object): TextTokenizer {
@@ -153,7 +174,7 @@ export function tokenizeText(
 
 function readTokens(text: string, spec: TextTensorSpec, path: string, pair?: string): TokenRow {
   const { tokenizer, isLocated } = spec
-  const row = tokenizer.tokenize(text, { pair })
+  const row = tokenizer.tokenize(text, { pair, path })
   if (row.ids.some((id) => id === undefined))
     throwInvalidInput(path, 'the tokenizer has no token for some of the text.')
   if (!isLocated) return row
@@ -280,6 +301,7 @@ export function tokenizeAll(
     const row = tokenizeText(text, spec, at, { pair: pairs?.[index] })
     const what = `the text has ${row.ids.length} tokens, but the maximum is ${maxTokens}.`
     if (row.ids.length > maxTokens) throwInvalidInput(at, `${what} Shorten it.`)
+    if (row.ids.length === 0) throwInvalidInput(at, 'has no tokens.')
     return row
   })
 }
@@ -302,15 +324,19 @@ export function encodeTokens(
     throwInvalidInput(path, 'the model takes texts of equal length only; send them one by one.')
 
   const tensors = new Map<string, RawTensor>()
-  const add = (name: string | undefined, write: (row: TokenRow, at: number) => number) => {
-    if (!name) return
-    const flat = rows.flatMap((row) => Array.from({ length }, (_, at) => write(row, at)))
+  const set = (name: string, flat: readonly number[], shape: number[]) => {
     const data =
       type === 'int64' ? BigInt64Array.from(flat, BigInt) : ARRAYS[type as 'int32'].from(flat)
-    tensors.set(name, { type, data, shape: [rows.length, length] })
+    tensors.set(name, { type, data, shape })
+  }
+  const add = (name: string | undefined, write: (row: TokenRow, at: number) => number) => {
+    const rowOf = (row: TokenRow) => Array.from({ length }, (_, at) => write(row, at))
+    if (name) set(name, rows.flatMap(rowOf), [rows.length, length])
   }
   add(tensor, ({ ids }, at) => ids[at] ?? layout.pad ?? 0)
   add(layout.mask, ({ ids }, at) => Number(at < ids.length))
   add(layout.types, ({ types }, at) => types[at] ?? 0)
+  const lengths = rows.map(({ ids }) => ids.length)
+  if (layout.lengths) set(layout.lengths, lengths, [rows.length])
   return tensors
 }

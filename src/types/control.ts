@@ -158,6 +158,7 @@ export type TracedOperation =
   | 'countTokens'
   | 'embed'
   | 'rerank'
+  | 'speak'
   | 'createPrediction'
   | 'createRemotePrediction'
   | 'createBackground'

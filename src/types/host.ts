@@ -18,6 +18,9 @@ export type Generation = EventStream<AcceptedEvent | GenerationEvent>
 /** Embeddings that are being computed, and the place that answers if it is decided yet. */
 export type EmbeddingStream = EventStream<EmbeddingEvent> & { servedBy?: Route }
 
+/** Speech that is being computed, and its samples per second. */
+export type SpeechStream = EventStream<SpeechEvent> & { rate: number }
+
 /** A prediction for clients over HTTP. It is accepted once its predictor has run. */
 export type RemotePrediction = EventStream<AcceptedEvent | RemotePredictionEvent> & { tag: Tag }
 
@@ -53,6 +56,8 @@ export interface Host {
   embed(request: EmbeddingRequest, caller: Caller): Promise<EmbeddingStream>
   /** Scores documents. The events end after `finish`, or throw the error of the request. */
   rerank(request: RerankRequest, caller: Caller): Promise<EventStream<RerankEvent>>
+  /** Speaks a text. The events end after `finish`, or throw the error of the request. */
+  speak(request: SpeechRequest, caller: Caller): Promise<SpeechStream>
   /**
    * Stores a response for later requests with the same API key. It is stored in memory only, until
    * the host ends or it is evicted. Resolves with `false` if there is no room for it.
@@ -107,6 +112,7 @@ export const HOST_METHODS = {
   countTokens: 'call',
   embed: 'monitored',
   rerank: 'monitored',
+  speak: 'monitored',
   storeResponse: 'call',
   getStoredResponse: 'call',
   getStoredItems: 'call',
@@ -289,3 +295,28 @@ export interface Ranking {
 
 /** An event of a running request for scores. */
 export type RerankEvent = { type: 'heartbeat' } | { type: 'finish'; ranking: Ranking }
+
+/** The parsed body of `POST /v1/audio/speech`. */
+export interface SpeechRequest {
+  model: Tag
+  /** Text to speak. */
+  input: string
+  /** Name or number of a voice; `default` for that of the model. */
+  voice: string
+  /** Factor of the model's own speed. */
+  speed: number
+  /** Number of sentences that the client has already. Default: 0. */
+  skippedSentences?: number
+}
+
+/** Sound of one sentence. */
+export interface SpeechPart {
+  type: 'audio'
+  /** Samples of one channel. */
+  samples: Int16Array<ArrayBuffer>
+  /** Number of tokens of the sentence. */
+  tokens: number
+}
+
+/** An event of running speech. */
+export type SpeechEvent = { type: 'heartbeat' } | SpeechPart | { type: 'finish' }

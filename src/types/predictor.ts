@@ -180,16 +180,18 @@ export interface ModelCapabilities {
   embeddings?: { dimensions: number }
   /** Scores of how well documents answer a query. Such a model does not chat. */
   rerank?: boolean
+  /** Speech, with the names of its voices, and its samples per second. Such a model does not chat. */
+  speech?: { voices: readonly string[]; rate: number }
 }
 
-/** A language model, or a predictor that embeds or scores texts, as the catalog describes it. */
+/** A language model, or a predictor that embeds, scores or speaks texts, as the catalog describes it. */
 export interface Model {
   tag: Tag
   /** Display name. */
   name: string
   /** Date on which it was added, in RFC 3339. */
   created: string
-  /** Maximum number of tokens of prompt and completion together, or of one text to embed or to score. */
+  /** Maximum number of tokens of prompt and completion together, or of one text to embed, to score or to speak. */
   maxInputTokens: number
   /** Maximum number of tokens of one completion; `null` if the model generates no text. */
   maxOutputTokens: number | null

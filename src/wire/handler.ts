@@ -30,6 +30,7 @@ import {
 } from './predictions.ts'
 import { assertScriptedFetch, parseDigest, resourceResponse } from './resources.ts'
 import { parseRerank, rerankBodySchema, rerankEncoder } from './rerank.ts'
+import { parseSpeech, speechBodySchema, speechEncoder } from './speech.ts'
 import { responsesRoutes } from './responses-routes.ts'
 import {
   countResponse,
@@ -110,6 +111,17 @@ const createRanking: RouteHandler = async (context) => {
   return eventResponse(ranking, rerankEncoder(fields, request), context, ignored)
 }
 
+const createSpeech: RouteHandler = async (context) => {
+  const { fields, ignored } = await readBody(context, speechBodySchema)
+  const speech = await context.host.speak(parseSpeech(fields), context.caller)
+  return eventResponse(
+    Promise.resolve(speech),
+    speechEncoder(fields, speech.rate),
+    context,
+    ignored,
+  )
+}
+
 const listModels: RouteHandler = async ({ request, host, caller }) =>
   jsonResponse(toModelListJson(await host.models(caller), new URL(request.url).searchParams))
 
@@ -160,6 +172,7 @@ const ROUTES: readonly RouteEntry[] = [
   ['POST', '/messages/count_tokens', countMessageTokens],
   ['POST', '/embeddings', createEmbeddings],
   ['POST', '/rerank', createRanking],
+  ['POST', '/audio/speech', createSpeech],
   ['GET', '/models', listModels],
   ['GET', '/models/(.+)', getModelByTag],
   ['POST', '/predictions', createPrediction],

@@ -6,7 +6,7 @@ const supports = (supported = false) => ({ supported })
 const no = supports()
 
 function toCapabilitiesJson(given: ModelCapabilities) {
-  const { tools, imageInput, structuredOutputs, embeddings, rerank } = given
+  const { tools, imageInput, structuredOutputs, embeddings, rerank, speech } = given
   const thinking = supports(given.thinking)
   return {
     batch: no,
@@ -37,6 +37,10 @@ function toCapabilitiesJson(given: ModelCapabilities) {
     tools: supports(tools),
     embeddings: { ...supports(embeddings !== undefined), ...embeddings },
     rerank: supports(rerank),
+    speech: {
+      ...supports(speech !== undefined),
+      ...(speech && { voices: speech.voices, sample_rate: speech.rate }),
+    },
   }
 }
 

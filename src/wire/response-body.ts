@@ -6,9 +6,12 @@ import { type Cancellation, comment, JSON_TYPE } from './http.ts'
 export interface EventEncoder<Event = GenerationEvent> {
   /** Content type of the response. */
   readonly type: string
-  /** Returns the text for an event, empty if there is nothing to send. */
-  encode(event: Event): string
-  /** Returns the last text after a failure. Absent: the text is the JSON of the error. */
+  /** Returns the text or the bytes for an event, empty if there is nothing to send. */
+  encode(event: Event): string | Uint8Array<ArrayBuffer>
+  /**
+   * Returns the last text after a failure, or throws to make the body fail. Absent: the text is the JSON
+   * of the error.
+   */
   fail?(error: InoriginError): string
   /** Resolves with the last text to append. Runs once, also after the client has left. */
   settle?(): Promise<string>
@@ -44,17 +47,18 @@ export function createResponseBody<Event extends { type: string }>(
         else signal.addEventListener('abort', stop, { once: true })
       },
       async pull(controller) {
+        let chunk: string | Uint8Array<ArrayBuffer> = ''
         let text = ''
         let last = false
         let hasFailed = false
         try {
-          while (text === '' && !last) {
+          while (chunk.length === 0 && !last) {
             const { done, value } = await iterator.next()
             if (done) throw new InoriginError('internal', 'The response ended before it finished.')
-            text = encoder.encode(value)
+            chunk = encoder.encode(value)
             last = value.type === 'finish'
           }
-          if (last) text += await settle()
+          if (last) text = await settle()
         } catch (thrown) {
           hasFailed = true
           last = true
@@ -63,7 +67,9 @@ export function createResponseBody<Event extends { type: string }>(
           text += await settle().catch(() => '')
         }
         if (signal.aborted) return
-        controller.enqueue(utf8.encode(text))
+        const bytes = typeof chunk === 'string' ? utf8.encode(chunk + text) : chunk
+        controller.enqueue(bytes)
+        if (bytes === chunk && text !== '') controller.enqueue(utf8.encode(text))
         if (!last) return
         controller.close()
         void leave(iterator, !hasFailed)

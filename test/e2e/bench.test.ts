@@ -11,6 +11,7 @@ import { afterEach, describe, expect, inject, test } from 'vitest'
 import type { BenchResult } from '../../demo/bench/result.ts'
 import {
   download,
+  openTab,
   overflowOf,
   PHONE,
   usePlayground,
@@ -182,7 +183,7 @@ test('uses the selected device only', async () => {
 describe('Cancel', () => {
   test('stops a run with its requests, and another one can begin', async () => {
     const { page, faults } = await openAt()
-    await page.getByRole('tab', { name: 'Settings' }).click()
+    await openTab(page, 'Settings')
     await page.getByRole('link', { name: 'Measure how fast this device is' }).click()
     await page.getByRole('heading', { name: 'Benchmark' }).waitFor()
     await expect.poll(() => page.getByLabel('Model').inputValue()).toBe('@inorigin/guide')

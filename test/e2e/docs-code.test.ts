@@ -45,8 +45,13 @@ const OUTCOMES: Readonly<Record<string, readonly (RegExp | string)[]>> = {
   'docs/start.md': [TOOL, /^$/, /browser|inorigin/],
   'docs/storage.md': [FILE],
   'docs/testing.md': ['needs a template: test/templates'],
-  'docs/tasks.md': [FILE, FILE, FILE, FILE],
-  'docs/tools.md': [/weather/],
+  'docs/tasks.md': [FILE, FILE, FILE, FILE, FILE],
+  'docs/tools.md': [
+    /^weather .*city.*\n.*\w/s,
+    /^start_timer .*minutes.*type.*text/s,
+    /^(?:good|bad) [1-5]$/,
+    /^\d\d:\d\d$/,
+  ],
   'docs/upstream.md': [/^$/],
   'docs/vite.md': [TOOL, /^$/, TOOL, 'needs a script of the app: test/templates', WORKER],
 }

@@ -4,6 +4,7 @@ import { makePatient } from '../support/browser.ts'
 import {
   give,
   bodiesOf,
+  chooseStyle,
   expectAnswers,
   openTab,
   scriptAnswers,
@@ -127,10 +128,10 @@ describe('with answers by a script', () => {
     await expectAnswers(page, 'Half')
     await page.keyboard.press('Escape')
     await toolButton(page, 'Continue').waitFor()
-    await page.getByLabel('/v1/responses').check()
+    await chooseStyle(page, 'Responses')
     await toolButton(page, 'Continue').click()
-    await page.getByText('/v1/responses cannot continue an answer.').waitFor()
-    await page.getByLabel('/v1/chat/completions').check()
+    await page.getByText('The style Responses cannot continue an answer.').waitFor()
+    await chooseStyle(page, 'Chat')
     await scriptAnswers(page, ' and whole.')
     await toolButton(page, 'Continue').click()
     await expectAnswers(page, 'Half and whole.')
@@ -149,7 +150,7 @@ describe('with answers by a script', () => {
     await summary.press('Enter')
     expect(await page.locator('.reasoning-text').innerText()).toBe('Let me <b>think</b>.')
     const meta = await page.locator('.meta').innerText()
-    expect(meta).toMatch(/5 tokens .*first token after .*prompt of 1$/)
+    expect(meta).toMatch(/5 tokens .*first token after .*prompt of 1 token$/)
   })
 
   test('is read to screen readers by sentences, while it arrives', async () => {
@@ -255,9 +256,10 @@ describe('with answers by a script', () => {
     await openTab(page, 'Settings')
     const stop = page.getByLabel('Stop sequences')
     expect(await stop.isEnabled()).toBe(true)
-    await page.getByLabel('/v1/responses').check()
+    await chooseStyle(page, 'Responses')
+    await openTab(page, 'Settings')
     expect(await stop.isEnabled()).toBe(false)
-    await page.getByText('/v1/responses has no stop sequences.').waitFor()
+    await page.getByText('The style Responses has no stop sequences.').waitFor()
     const schema = page.getByLabel('JSON schema of the answer')
     await schema.fill('{ "properties": { "a": { "type": "text" } } }')
     await page.getByText('$.properties.a.type must be one of string, number').waitFor()
@@ -273,18 +275,19 @@ describe('the inspector', () => {
   test('shows code, time line, headers, usage and the other style, and replays', async () => {
     const { page, ask, faults } = shared()
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    await openTab(page, 'Requests')
     await ask('Who are you?')
-    await page.locator('summary', { hasText: 'Time line' }).click()
+    await page.locator('summary', { hasText: 'Timeline' }).click()
     await page.getByText(/^\d+ events · \d+ with text · /).waitFor()
-    const rows = page.getByRole('region', { name: 'Time line of events' }).locator('tbody tr')
+    const rows = page.getByRole('region', { name: 'Timeline of events' }).locator('tbody tr')
     const kinds = await rows.evaluateAll((all) => all.map(({ className }) => className))
     expect(kinds.filter((kind) => kind === 'token').length).toBeGreaterThan(1)
     expect(await page.locator('tr.token').first().innerText()).toMatch(/s\s+.*s\s+"/)
 
     await page.locator('summary', { hasText: 'Headers and usage' }).click()
-    const wire = page.locator('#wire')
-    await wire.getByText('x-request-id').waitFor()
-    expect(await wire.innerText()).toMatch(/prompt_tokens\s+\d+/)
+    const requests = page.locator('#requests')
+    await requests.getByText('x-request-id').waitFor()
+    expect(await requests.innerText()).toMatch(/prompt_tokens\s+\d+/)
 
     await page.locator('summary', { hasText: 'The same request as /v1/messages' }).click()
     const lines = page.getByRole('region', { name: 'Request in the other style' })
@@ -296,10 +299,10 @@ describe('the inspector', () => {
     await page.locator('#code-kind').selectOption('curl')
     const code = await page.locator('#request').textContent()
     expect(code).toContain('curl --no-buffer http://127.0.0.1:11435/v1/chat/completions')
-    const requests: string[] = []
-    page.on('request', (request) => requests.push(new URL(request.url()).pathname))
+    const paths: string[] = []
+    page.on('request', (request) => paths.push(new URL(request.url()).pathname))
     await page.getByRole('button', { name: 'Replay' }).click()
-    await expect.poll(() => requests).toContain('/v1/chat/completions')
+    await expect.poll(() => paths).toContain('/v1/chat/completions')
     await page.getByText(/^\d+ events · /).waitFor()
     // A replayed request adds no turn to the chat.
     expect(await page.locator('.turn').count()).toBe(1)

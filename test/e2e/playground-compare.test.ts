@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Comparison } from '../../demo/compare/result.ts'
 import { findAccessibilityProblems } from '../support/axe.ts'
 import {
+  bodiesOf,
   download,
   overflowOf,
   PHONE,
@@ -13,7 +14,7 @@ import {
 } from '../support/playground.ts'
 
 async function openCompare(page: Page, prompt: string): Promise<void> {
-  await page.getByRole('button', { name: 'Side by side' }).click()
+  await page.getByRole('button', { name: 'Compare' }).click()
   await page.getByRole('dialog', { name: 'Compare' }).waitFor()
   await page.getByLabel('Prompt for all columns').fill(prompt)
 }
@@ -161,6 +162,43 @@ describe('with answers by a script', () => {
       expect(faults).toEqual([])
     },
   )
+
+  test('the comparison opens with the last conversation', async () => {
+    const { page, ask } = shared()
+    await ask('One?')
+    await ask('Two?')
+    const opener = page.getByRole('button', { name: 'Compare' })
+    const prompt = page.getByLabel('Prompt for all columns')
+    const isWith = page.getByLabel('With 1 earlier question of the chat')
+    await opener.click()
+    expect(await prompt.inputValue()).toBe('Two?')
+    for (const at of [1, 2]) await choose(page, at, '@inorigin/guide')
+    await run(page)
+    const earlier = [
+      { role: 'user', content: 'One?' },
+      { role: 'assistant', content: 'Answer 1.' },
+    ]
+    const question = { role: 'user', content: 'Two?' }
+    const sent = async () => (await bodiesOf(page)).slice(-2).map(({ messages }) => messages)
+    expect(await sent()).toEqual([
+      [...earlier, question],
+      [...earlier, question],
+    ])
+    const saved = JSON.parse(await save(page, 'JSON')) as Comparison
+    expect(saved.history).toEqual([{ question: 'One?', images: [], answer: 'Answer 1.' }])
+    await isWith.uncheck()
+    await run(page)
+    expect(await sent()).toEqual([[question], [question]])
+
+    // A new chat has no question, so that of the last conversation is compared.
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'New chat', exact: true }).click()
+    await page.reload()
+    await page.getByText('Runs here').waitFor()
+    await opener.click()
+    expect(await prompt.inputValue()).toBe('Two?')
+    expect(await isWith.isChecked()).toBe(true)
+  })
 
   test('the palette finds and runs commands by keyboard, and returns the focus', async () => {
     const { page, faults } = shared()

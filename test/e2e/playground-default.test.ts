@@ -11,16 +11,6 @@ async function isKept(): Promise<boolean> {
   return keys.flat().some(({ url }) => /\/files\.json\?[^?]*=complete$/.test(url))
 }
 
-/**
- * Runs in a page before its scripts: the best token is taken each time. At its usual temperature of 0.2, SmolLM2
- * begins one of three answers about France with "L'Étoile", and repeats itself from there on.
- */
-function choosesBest(): void {
-  // Frames in a sandbox have no storage.
-  if (window !== window.top) return
-  localStorage.setItem('playground:settings', '{"temperature":"0"}')
-}
-
 const open = usePlayground({ isNew: true })
 
 test(
@@ -32,7 +22,6 @@ test(
     try {
       const { page, answer, faults } = await openPlayground(browser, inject('demo'), {
         isNew: true,
-        before: choosesBest,
       })
       page.setDefaultTimeout(280_000)
       const strip = page.locator('#loading-text')
@@ -52,8 +41,8 @@ test(
       await visit(page, inject('demo'))
       // The conversation is shown again.
       await page.locator('.turn > .meta').last().waitFor()
-      await ask(page, 'What is the capital of Italy?')
-      expect(await answer()).toMatch(/Rome|Italy/)
+      await ask(page, 'What is the capital of Japan?')
+      expect(await answer()).toContain('Tokyo')
       expect(faults).toEqual([])
     } finally {
       await browser.close()

@@ -6,6 +6,7 @@ import {
   ask as askIn,
   download,
   expectAnswers,
+  openHistory,
   scriptAnswers,
   send,
   toolButton,
@@ -15,18 +16,19 @@ import {
 const open = usePlayground({ isScripted: true })
 
 const questions = (page: Page) => page.locator('.question').allInnerTexts()
-/** A button of the history. Those of the chat behind it have the same names. */
+/** A button of the history. Those of the chat beside it have the same names. */
 const inHistory = (page: Page, name: string) =>
-  page.locator('dialog.history').getByRole('button', { name, exact: true })
+  page.locator('#history').getByRole('button', { name, exact: true })
 const titles = (page: Page) => page.locator('.conversations .open').allInnerTexts()
 
-async function openHistory(page: Page): Promise<void> {
-  await toolButton(page, 'History').click()
-  await page.getByRole('dialog').waitFor()
+/** Opens the history and the options of its first conversation. */
+async function openOptions(page: Page): Promise<void> {
+  await openHistory(page)
+  await page.locator('.options').first().click()
 }
 
 async function deleteIn(page: Page, name = 'Delete'): Promise<void> {
-  await openHistory(page)
+  await openOptions(page)
   await inHistory(page, name).click()
   await inHistory(page, `${name} for good?`).click()
 }
@@ -43,17 +45,18 @@ test('searches, renames, and deletes conversations for good', { tags: ['slow'] }
   await openHistory(page)
   await page.getByLabel('Search the history').fill('answer PEARS')
   await expect.poll(() => titles(page)).toEqual(['Pears?'])
+  await inHistory(page, 'Options of Pears?').click()
   await inHistory(page, 'Rename').click()
   await page.getByLabel('New title').fill('Fruit')
   await page.keyboard.press('Enter')
   await expect.poll(() => titles(page)).toEqual(['Fruit'])
   await page.getByLabel('Search the history').fill('')
   await expect.poll(() => titles(page)).toEqual(['Fruit', 'Apples?'])
-  await inHistory(page, 'Delete').first().click()
+  await inHistory(page, 'Options of Fruit').click()
+  await inHistory(page, 'Delete').click()
   expect(await titles(page)).toEqual(['Fruit', 'Apples?'])
   await inHistory(page, 'Delete for good?').click()
   await expect.poll(() => titles(page)).toEqual(['Apples?'])
-  await page.keyboard.press('Escape')
   await page.reload()
   await openHistory(page)
   await expect.poll(() => titles(page)).toEqual(['Apples?'])
@@ -152,12 +155,11 @@ test('exports a conversation, and imports it with its branches', { tags: ['slow'
   await toolButton(page, 'Regenerate').click()
   await page.getByText('2 / 2').waitFor()
   await toolButton(page, 'Regenerate').waitFor()
-  await openHistory(page)
+  await openOptions(page)
   const markdown = await download(page, inHistory(page, 'Markdown'))
   expect(markdown.name).toBe('One.md')
   expect(markdown.text).toContain('# One?\n\n> One?\n\nAnswer 2.')
   const json = await download(page, inHistory(page, 'Export all'))
-  await page.keyboard.press('Escape')
   await deleteIn(page, 'Delete all')
   await expectNothingStored(page)
   const input = page.getByLabel('File to import')
@@ -167,7 +169,7 @@ test('exports a conversation, and imports it with its branches', { tags: ['slow'
     buffer: Buffer.from(text),
   })
   await input.setInputFiles(file('{"a":1}'))
-  await page.getByText('The file is no export of this playground: format is wrong.').waitFor()
+  await page.getByText('The file is not an export of this playground: format is wrong.').waitFor()
   expect(await titles(page)).toEqual([])
   await input.setInputFiles(file(json.text))
   await page.getByText('1 conversation is imported.').waitFor()
@@ -180,7 +182,7 @@ test('a link carries a conversation, and no server sees it', { tags: ['slow'] },
   const permissions = ['clipboard-read', 'clipboard-write']
   const { page, ask, close } = await open(undefined, { permissions })
   await ask('Shared?')
-  await openHistory(page)
+  await openOptions(page)
   await inHistory(page, 'Copy link').click()
   await page.getByText('The link is copied.').waitFor()
   const link = await page.evaluate(() => navigator.clipboard.readText())

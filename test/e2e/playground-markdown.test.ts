@@ -7,7 +7,7 @@ import type { Page } from 'playwright'
 import { expect, inject, test } from 'vitest'
 import { HOSTILE_ANSWERS } from '../support/hostile-answers.ts'
 import { watchMainThread } from '../support/main-thread.ts'
-import { scriptAnswers, usePlayground } from '../support/playground.ts'
+import { openHistory, openTab, scriptAnswers, usePlayground } from '../support/playground.ts'
 
 /** Milliseconds from which a task of the main thread is a long one. */
 const LONG_TASK_MS = 50
@@ -70,12 +70,12 @@ async function importAnswers(page: Page, answers: readonly string[]): Promise<vo
     conversations: [{ ...conversation, chosen: {}, deleted: [] }],
   }
   const buffer = Buffer.from(JSON.stringify(file))
-  await page.getByRole('button', { name: 'History', exact: true }).click()
+  await openHistory(page)
   await page
     .getByLabel('File to import')
     .setInputFiles({ name: 'attacks.json', mimeType: 'application/json', buffer })
   await page.getByText('1 conversation is imported.').waitFor()
-  await page.locator('dialog.history').getByRole('button', { name: 'Attacks', exact: true }).click()
+  await page.locator('#history').getByRole('button', { name: 'Attacks', exact: true }).click()
   await expect.poll(() => page.locator('.turn > .meta').count()).toBe(answers.length)
   // The last answer is rendered last, and it is no empty one.
   await expect.poll(() => page.locator('.answer').last().innerText()).not.toBe('')
@@ -107,8 +107,8 @@ test.each([
   '10,000 tokens of %s at full speed never block the page for long, nor shift what is read',
   async (_what, write) => {
     const { page, ask } = await open()
-    // The wire beside the chat shows the events as they arrive.
-    expect(await page.locator('#wire').isVisible()).toBe(true)
+    // The requests beside the chat show the events as they arrive.
+    await openTab(page, 'Requests')
     await scriptAnswers(page, 'Ready. `x` $y$\n\n```js\nlet a\n```')
     await ask('Prepare.')
     // The load of the guide, which answers nothing here, would move the composer.

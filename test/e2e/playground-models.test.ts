@@ -16,8 +16,10 @@ import { CARD, createGgufChat } from '../support/gguf-chat.ts'
 import { openHub, repositoryOf, type Hub } from '../support/hub.ts'
 import { untilKept } from '../support/offline.ts'
 import {
+  chooseStyle,
   largeEntry,
   openTab,
+  overflowOf,
   send,
   useSitePlayground,
   type Playground,
@@ -50,6 +52,16 @@ async function openDevice(page: Page): Promise<void> {
   await openTab(page, 'Settings')
   await page.getByRole('button', { name: 'All about this device' }).click()
   await page.getByRole('heading', { name: 'Log' }).waitFor()
+}
+
+/** Notes in a page what its answers wait for, in `window.phases`. */
+function notePhases(): void {
+  const phases: string[] = []
+  Object.assign(window, { phases })
+  new MutationObserver(() => {
+    const words = document.querySelector('.wait')?.textContent
+    if (words && words !== phases.at(-1)) phases.push(words)
+  }).observe(document, { subtree: true, childList: true, characterData: true })
 }
 
 /** Value beside a name in a list of facts. */
@@ -126,14 +138,14 @@ describe('the page of models', () => {
     const { page } = await openModels({ served: { slow: { [MODEL]: () => false } } })
     const card = cardOf(page, 'Guide')
     await press(card, 'Download')
-    await card.getByText(/^Downloading guide · /).waitFor()
+    await card.getByText(/^Downloading Guide · /).waitFor()
     await page.keyboard.press('Escape')
     await page.locator('.page').waitFor({ state: 'detached' })
     await openPage(page)
     await press(card, 'Pause')
     await card.getByText(/, paused$/).waitFor()
     await press(card, 'Resume')
-    await card.getByText(/^Downloading guide · /).waitFor()
+    await card.getByText(/^Downloading Guide · /).waitFor()
     await press(card, 'Cancel')
     await card.getByRole('button', { name: /^Download/ }).waitFor()
     expect(await card.getByText('Stored').count()).toBe(0)
@@ -304,16 +316,18 @@ describe('downloads', () => {
     let isReleased = false
     const { page, ask, answer, faults } = await open({
       served: { slow: { [MODEL]: () => isReleased } },
+      options: { before: notePhases },
     })
     await page.getByLabel('Your question').click()
     await button(page, 'Pause').click()
-    await page.getByText(/^The download of guide is paused at /).waitFor()
+    await page.getByText(/^The download of Guide is paused at /).waitFor()
     await button(page, 'Resume').click()
     await button(page, 'Pause').waitFor()
     expect(await page.locator('#model').isEnabled()).toBe(true)
 
     await send(page, 'Who are you?')
-    await page.getByText(/^Downloading guide · /).waitFor()
+    await page.getByText(/^Downloading Guide · /).waitFor()
+    await page.getByText(/^Loading Guide, .* of 6\.5 MB$/).waitFor()
     await openDevice(page)
     const row = guideRow(page)
     await expect.poll(() => row.innerText()).toMatch(/loading\s+wasm\s+6\.5 MB\s+8\.1 MB\s+[1-9]$/)
@@ -321,21 +335,56 @@ describe('downloads', () => {
     await page.keyboard.press('Escape')
     await page.locator('.page').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'Stop' }).click()
-    await page.getByText(/^The answer was stopped\. Downloading guide/).waitFor()
-    const left = storedAt(page, 'The download of guide was canceled.')
+    await page.getByText(/^The answer was stopped\. Downloading Guide/).waitFor()
+    const left = storedAt(page, 'The download of Guide was canceled.')
     await button(page, 'Cancel download').click()
     expect(await left).toEqual([])
     isReleased = true
     await ask('Who are you?')
     expect(await answer()).not.toBe('')
+    const phases = await page.evaluate(() => Reflect.get(window, 'phases') as string[])
+    const last = phases.slice(phases.lastIndexOf('Choosing a model'))
+    expect(last.filter((words) => !words.startsWith('Loading'))).toEqual([
+      'Choosing a model',
+      'Reading your question',
+      'Preparing Guide',
+      'Reading your question',
+    ])
+    expect(last.some((words) => /^Loading Guide, .* of 6\.5 MB$/.test(words))).toBe(true)
     await openDevice(page)
     await expect.poll(() => row.innerText()).toMatch(/loaded\s+wasm\s+6\.5 MB\s+8\.1 MB\s+0$/)
     expect(faults).toEqual([])
   })
 
+  test('the name of a model is whole at any width', async () => {
+    const name = 'Large-1.5B-Instruct-with-a-long-name-q4f16_1'
+    const { page } = await open({ entries: [{ ...largeEntry('@me/large'), name }] })
+    const shown = page.locator('#model-name')
+    for (const tag of ['@inorigin/guide', '@me/large']) {
+      await page.locator('#model').selectOption(tag)
+      if (tag === '@me/large') await page.getByRole('button', { name: 'Not now' }).click()
+      for (const width of [320, 390, 800, 1100, 1440]) {
+        await page.setViewportSize({ width, height: 844 })
+        expect(await shown.innerText()).toContain(tag === '@me/large' ? name : 'Guide')
+        const isCut = await shown.evaluate((element) => {
+          const { right, bottom } = element.getBoundingClientRect()
+          const next = document.querySelector('.gap')?.getBoundingClientRect()
+          const bar = document.querySelector('.bar')?.getBoundingClientRect()
+          return (
+            element.scrollWidth > element.clientWidth ||
+            right > (next?.left ?? 0) ||
+            bottom > (bar?.bottom ?? 0)
+          )
+        })
+        expect(isCut, `${tag} at ${width} pixels`).toBe(false)
+        expect(await overflowOf(page)).toBe(0)
+      }
+    }
+  })
+
   test('a large model is downloaded only with consent, and stays chosen across a reload', async () => {
     const { page } = await open({ entries: [largeEntry('@me/large')] })
-    await page.getByLabel('/v1/messages').check()
+    await chooseStyle(page, 'Messages')
     await page.locator('#model').selectOption('@me/large')
     const dialog = page.getByRole('dialog', { name: 'Download Large?' })
     await dialog.waitFor()
@@ -352,7 +401,7 @@ describe('downloads', () => {
     // It is not asked for again, because nobody has chosen it in this visit.
     await page.getByText('Large: 912 MB to download with your first question.').waitFor()
     expect(await modelOf(page)).toBe('@me/large')
-    expect(await page.getByLabel('/v1/messages').isChecked()).toBe(true)
+    expect(await page.getByRole('radio', { name: 'Messages' }).isChecked()).toBe(true)
     expect(await page.getByRole('dialog').count()).toBe(0)
 
     // A question without consent sends nothing, and offers the guide.

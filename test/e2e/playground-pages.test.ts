@@ -10,6 +10,7 @@ import { startBridge, TOKEN, type BridgeCommand } from '../support/bridge-comman
 import { makePatient, openBrowser } from '../support/browser.ts'
 import {
   largeEntry,
+  openTab,
   overflowOf,
   PHONE,
   usePlayground,
@@ -70,7 +71,7 @@ describe('every page', () => {
       await page.goto(inject('demo'))
       const background = (selector: string): Promise<string> =>
         page.locator(selector).evaluate((found) => getComputedStyle(found).backgroundColor)
-      expect(await background('#tab-wire')).not.toBe(await background('#tab-settings'))
+      expect(await background('#tab-requests')).not.toBe(await background('#tab-settings'))
       const style = '#style input:checked + span'
       expect(await background(style)).not.toBe(
         await background('#style input:not(:checked) + span >> nth=0'),
@@ -186,7 +187,7 @@ describe('the start', () => {
   test('isolates the page for threads, and says what the embedded models can do', async () => {
     const { page } = await open()
     await page.getByText('Runs here').waitFor()
-    await page.getByRole('tab', { name: 'Settings' }).click()
+    await openTab(page, 'Settings')
     await page.getByText(/^up to \d+ threads$/).waitFor()
     expect(await page.evaluate(() => crossOriginIsolated)).toBe(true)
     const said = (await page.locator('#welcome').innerText()).replaceAll(/\s+/g, ' ')
@@ -211,11 +212,11 @@ describe('the frame', SLOW, () => {
     await page.getByRole('button', { name: 'What is inorigin?' }).tap()
     await page.locator('.meta').waitFor()
     expect(await overflowOf(page)).toBe(0)
-    const opener = page.getByRole('button', { name: 'Requests, predictors and settings' })
+    const opener = page.getByRole('button', { name: 'Requests and settings' })
     await opener.tap()
     expect(await page.locator('#events').isVisible()).toBe(true)
-    const wire = page.getByRole('tab', { name: 'Requests' })
-    expect(await wire.evaluate((tab) => tab.matches(':focus'))).toBe(true)
+    const requests = page.getByRole('tab', { name: 'Requests' })
+    expect(await requests.evaluate((tab) => tab.matches(':focus'))).toBe(true)
     for (const tab of ['Predictors', 'Settings', 'Requests']) {
       await page.getByRole('tab', { name: tab }).tap()
       expect(await overflowOf(page)).toBe(0)
@@ -231,7 +232,7 @@ describe('the frame', SLOW, () => {
     try {
       const { page, ask } = await openAt(`${site.url}/`, { ...PHONE, hasTouch: false })
       await page.getByLabel('Your question').click()
-      await page.getByText('@inorigin/guide could not be loaded.').waitFor()
+      await page.getByText('Guide could not be loaded.').waitFor()
       // Both name the address of the file, which has no place to break at.
       for (let round = 0; round < 5; round += 1) await ask('What is inorigin?')
       const card = page.getByRole('alert').last()
@@ -254,6 +255,63 @@ describe('the frame', SLOW, () => {
     } finally {
       await site.close()
     }
+  })
+
+  test('the requests are closed at first, and stay as they were left', async () => {
+    const { page } = await open()
+    const requests = page.getByRole('tab', { name: 'Requests' })
+    expect(await requests.isVisible()).toBe(false)
+    await page.getByRole('button', { name: 'Requests and settings' }).click()
+    expect(await requests.getAttribute('aria-selected')).toBe('true')
+    await page.getByText('POST /v1/chat/completions').waitFor()
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.reload()
+    await page.getByLabel('System prompt').waitFor()
+    await page.getByText(/^up to \d+ threads$/).waitFor()
+    await page.locator('#panel-close').click()
+    await page.reload()
+    expect(await requests.isVisible()).toBe(false)
+  })
+
+  test('the history is beside the chat and stays as it was left, and is over it on a phone', async () => {
+    const { page, ask, faults } = await open()
+    const side = page.getByRole('complementary', { name: 'History' })
+    const opener = page.getByRole('button', { name: 'History', exact: true })
+    const shown = side.locator('[aria-current]')
+    await ask('Who are you?')
+    await expect.poll(() => shown.allInnerTexts()).toEqual(['Who are you?'])
+    await side.getByRole('button', { name: 'New chat' }).click()
+    expect(await page.locator('.turn').count()).toBe(0)
+    expect(await shown.count()).toBe(0)
+    await opener.click()
+    expect(await side.isVisible()).toBe(false)
+    await page.reload()
+    expect(await opener.getAttribute('aria-expanded')).toBe('false')
+
+    await page.setViewportSize(PHONE.viewport)
+    await page.getByLabel('Your question').fill('A draft')
+    await opener.click()
+    await side.getByRole('button', { name: 'Who are you?', exact: true }).click()
+    await page.locator('.turn > .meta').waitFor()
+    expect(await side.isVisible()).toBe(false)
+    expect(await page.getByLabel('Your question').inputValue()).toBe('A draft')
+    await opener.click()
+    await page.keyboard.press('Escape')
+    expect(await side.isVisible()).toBe(false)
+    expect(await opener.evaluate((button) => button.matches(':focus'))).toBe(true)
+    expect(faults).toEqual([])
+  })
+
+  test('the chat speaks of no path, its row of buttons is low, and an image is in its question', async () => {
+    const { page } = await open('', PHONE)
+    await page.getByRole('button', { name: 'What is in this picture?' }).tap()
+    await page.locator('.turn > .meta').waitFor()
+    for (const text of await page.locator('.bar, .chat').allInnerTexts())
+      expect(text).not.toContain('/v1')
+    const row = await page.locator('.under').boundingBox()
+    expect(row?.height).toBeLessThanOrEqual(60)
+    const bubble = page.locator('.pictured', { hasText: 'What is in this picture?' })
+    expect(await bubble.locator('img').count()).toBe(1)
   })
 
   test('is dark where the system is, and remembers another wish', async () => {
@@ -300,7 +358,7 @@ describe('the bridge', () => {
       return response.status
     }
     const { page, faults } = await open()
-    await page.getByRole('tab', { name: 'Settings' }).click()
+    await openTab(page, 'Settings')
     await page.getByLabel('Address', { exact: true }).fill(url)
     const lend = async (token: string) => {
       await page.getByLabel('Token', { exact: true }).fill(token)

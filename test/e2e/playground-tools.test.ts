@@ -4,7 +4,9 @@ import { expect, inject, test } from 'vitest'
 import { findAccessibilityProblems } from '../support/axe.ts'
 import {
   bodiesOf,
+  chooseStyle,
   expectAnswers,
+  openTab,
   overflowOf,
   scriptAnswers,
   send,
@@ -25,7 +27,7 @@ async function open(settings: object, options: PlaygroundOptions = { isScripted:
   return openAt(undefined, { ...options, storageState: { cookies: [], origins } })
 }
 
-const STYLES = ['/v1/chat/completions', '/v1/messages']
+const STYLES = ['Chat', 'Messages'] as const
 const CALCULATOR = { enabled: ['calculator'] }
 
 const call = (name: string, args: Record<string, unknown>) => ({ name, arguments: args })
@@ -46,7 +48,7 @@ test('the guide calls a tool in the messages style', { tags: ['slow'] }, async (
   const timer = { name: 'start_timer', description: 'Starts a countdown timer', code }
   const own = [{ ...timer, parameters: JSON.stringify(schema) }]
   const { page, faults } = await open({ own, enabled: ['start_timer'], choice: 'required' }, {})
-  await page.getByLabel('/v1/messages').check()
+  await chooseStyle(page, 'Messages')
   await send(page, 'Could you set a timer for 25 minutes?')
   const card = page.getByRole('region', { name: 'Call of start_timer' })
   await card.getByRole('button', { name: 'Run' }).click()
@@ -61,7 +63,7 @@ test.each(STYLES)(
   '%s: cards wait for approval, and the next question sends the calls again',
   async (style) => {
     const { page } = await open({ enabled: ['calculator', 'clock'] })
-    await page.getByLabel(style).check()
+    await chooseStyle(page, style)
     const expression = { expression: '12 * (3 + 4)' }
     await scriptCalls(
       page,
@@ -155,8 +157,8 @@ test.each(STYLES)(
   { tags: ['slow'] },
   async (style) => {
     const { page } = await open(CALCULATOR)
-    await page.getByLabel(style).check()
-    await page.getByRole('tab', { name: 'Settings' }).click()
+    await chooseStyle(page, style)
+    await openTab(page, 'Settings')
     await page.getByLabel('Max tokens').fill('2')
     await scriptCalls(page, [call('calculator', { expression: '6 * 7' })])
     await scriptAnswers(page, 'It is surely', ' surely 42.')

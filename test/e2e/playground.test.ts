@@ -5,7 +5,9 @@ import { findAccessibilityProblems } from '../support/axe.ts'
 import { openBrowser } from '../support/browser.ts'
 import { HOSTILE_ANSWERS } from '../support/hostile-answers.ts'
 import {
+  chooseStyle,
   expectAnswers,
+  openHistory,
   openPlayground,
   openTab,
   scriptAnswers,
@@ -58,7 +60,7 @@ describe('with the embedded models', () => {
       await ask('Who are you?')
       expect(await answer()).not.toBe('')
       const meta = await page.locator('.meta').innerText()
-      expect(meta).toMatch(/^\/v1\/chat\/completions · \d+ tokens? .*first token after/)
+      expect(meta).toMatch(/^\d+ tokens? .*first token after/)
       const events = (await page.locator('#events').textContent()) ?? ''
       expect(events).toMatch(/^(: |data: )/)
       expect(events.match(/"delta":\{"content":/g)?.length).toBeGreaterThan(1)
@@ -68,14 +70,14 @@ describe('with the embedded models', () => {
     },
   )
 
-  test('keeps the conversation when the wire style is switched', { tags: ['slow'] }, async () => {
+  test('keeps the conversation when the API style is switched', { tags: ['slow'] }, async () => {
     const { page, ask, answer, faults } = playground
     await ask('Who are you?')
     const first = await answer()
-    await page.getByLabel('/v1/messages').check()
+    await chooseStyle(page, 'Messages')
     await ask('What is 2 + 3?')
     const second = await answer()
-    expect(await page.locator('.meta').last().innerText()).toMatch(/^\/v1\/messages · \d+ token/)
+    expect(await page.locator('.meta').last().innerText()).toMatch(/^\d+ token/)
     const events = (await page.locator('#events').textContent()) ?? ''
     expect(events).toContain('event: content_block_delta')
     expect(events).toMatch(/event: message_stop\ndata: .*\n\n$/)
@@ -90,12 +92,10 @@ describe('with the embedded models', () => {
     expect(body['messages']).toEqual(conversation)
     expect(body['max_tokens']).toBeGreaterThan(0)
 
-    await page.getByLabel('/v1/responses').check()
+    await chooseStyle(page, 'Responses')
     await ask('What is inorigin?')
     expect(await answer()).not.toBe('')
-    expect(await page.locator('.meta').last().innerText()).toMatch(
-      /^\/v1\/responses · \d+ token.*prompt of/,
-    )
+    expect(await page.locator('.meta').last().innerText()).toMatch(/^\d+ token.*prompt of/)
     const responseEvents = (await page.locator('#events').textContent()) ?? ''
     expect(responseEvents).toContain('event: response.output_text.delta')
     expect(responseEvents).toContain('event: response.completed')
@@ -105,7 +105,7 @@ describe('with the embedded models', () => {
       { role: 'user', content: 'What is inorigin?' },
     ])
     expect(faults).toEqual([])
-    await page.getByLabel('/v1/chat/completions').check()
+    await chooseStyle(page, 'Chat')
   })
 
   test('names a digit that is drawn', async () => {
@@ -257,9 +257,8 @@ describe('with answers by a script', () => {
     expect(body?.['messages']).toEqual([{ role: 'user', content: 'Another?' }])
     await page.reload()
     await expect.poll(questions).toEqual(['Another?'])
-    await toolButton(page, 'History').click()
-    const history = page.getByRole('dialog')
-    await history.locator('.conversations .open').first().waitFor()
+    await openHistory(page)
+    const history = page.getByRole('complementary', { name: 'History' })
     const titles = await history.locator('.conversations .open').allInnerTexts()
     expect(titles.slice(0, 2)).toEqual(['Another?', 'One?'])
     await history.getByRole('button', { name: 'One?', exact: true }).click()

@@ -4,6 +4,7 @@ import {
   ask,
   chooseGuide,
   fakeCamera,
+  openHistory,
   openTab,
   scriptAnswers,
   scriptedFetch,
@@ -32,7 +33,7 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
       await openTab(page, 'Settings')
       await page.getByLabel('Max tokens').fill('20')
       await page.getByLabel('Reasoning effort').selectOption('low')
-      if (await page.locator('#panel-close').isVisible()) await page.locator('#panel-close').click()
+      await page.locator('#panel-close').click()
       const text =
         '## A\n\n[a](https://x.test/) `b`\n\n```js\nlet a = 1 // b\n```\n\n| a |\n|---|\n| b |\n\n'
       await scriptAnswers(page, { reasoning: 'Hm.', text: text + 'word '.repeat(20) })
@@ -56,7 +57,7 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
     async reach(page) {
       await askGuide(page)
       await openTab(page, 'Requests')
-      await page.locator('summary', { hasText: 'Time line' }).click()
+      await page.locator('summary', { hasText: 'Timeline' }).click()
       await page.locator('summary', { hasText: 'Headers and usage' }).click()
       await page.locator('summary', { hasText: 'The same request as' }).click()
     },
@@ -67,8 +68,8 @@ export const PLAYGROUND_PAGES: readonly PlaygroundPage[] = [
     name: 'history',
     async reach(page) {
       await askGuide(page)
-      await page.locator('#history-open').click()
-      await page.locator('.conversations li').waitFor()
+      await openHistory(page)
+      await page.getByRole('button', { name: 'Options of What is inorigin?' }).click()
     },
   },
   {

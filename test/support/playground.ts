@@ -204,10 +204,30 @@ export const bodiesOf = (page: Page): Promise<Record<string, unknown>[]> =>
 export const toolButton = (page: Page, name: string): Locator =>
   page.getByRole('button', { name, exact: true })
 
+/** Opens a part of the page that a button opens and closes. */
+async function openPart(page: Page, id: string): Promise<void> {
+  const opener = page.locator(`#${id}-open`)
+  if ((await opener.getAttribute('aria-expanded')) === 'false') await opener.click()
+}
+
 export async function openTab(page: Page, name: string): Promise<void> {
-  const opener = page.locator('#panel-open')
-  if (await opener.isVisible()) await opener.click()
+  await openPart(page, 'panel')
   await page.getByRole('tab', { name }).click()
+}
+
+/** Opens the history, and waits until its list is there. */
+export async function openHistory(page: Page): Promise<void> {
+  await openPart(page, 'history')
+  await page.getByLabel('Search the history').waitFor()
+}
+
+/** Chooses the style in which questions are sent. */
+export async function chooseStyle(
+  page: Page,
+  name: 'Chat' | 'Messages' | 'Responses',
+): Promise<void> {
+  await openTab(page, 'Requests')
+  await page.getByRole('radio', { name }).check()
 }
 
 /** Resolves with the pixels by which the page is wider than its window. */

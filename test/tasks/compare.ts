@@ -21,6 +21,7 @@ export type Case =
   | { inputs: object; file: string; depth: string; predicted: readonly (readonly number[])[] }
   | { inputs: object; file: string; cutout: string }
   | { inputs: object; file?: string; text: string; chunks?: readonly Chunk[] }
+  | { inputs: object; samples: string }
 
 interface Chunk {
   text: string
@@ -138,6 +139,17 @@ export function compareCase(one: Case, answer: unknown): Comparison {
   if ('cutout' in one) {
     const { cutout } = answer as { cutout: Picture }
     return judge(0, TOLERANCE, comparePixels(one.cutout, cutout))
+  }
+  if ('samples' in one) {
+    const { data } = (answer as { audio: { data: readonly number[] } }).audio
+    const bytes = Buffer.from(one.samples, 'base64')
+    const count = bytes.length / Float32Array.BYTES_PER_ELEMENT
+    const differences = data.map((sample, at) =>
+      at < count ? Math.abs(sample - bytes.readFloatLE(at * Float32Array.BYTES_PER_ELEMENT)) : 1,
+    )
+    const largest = differences.reduce((most, each) => Math.max(most, each), 0)
+    const fault = data.length === count ? null : `${data.length} samples instead of ${count}`
+    return judge(largest, TOLERANCE, fault)
   }
   if ('text' in one) {
     const { text, chunks = [] } = answer as { text: string; chunks?: readonly Chunk[] }

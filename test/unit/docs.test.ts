@@ -86,6 +86,26 @@ test('the table of models is that of the catalog', () => {
 })
 
 test.each([
+  ['the folder of the library', /(?:`inorigin\/`[^.]*? has|It writes about) (\d+ MB)/g],
+  ['that folder without the guide', /(?<=has \d+ MB, |makes it )(\d+ MB)/g],
+  ['the guide', /@inorigin\/guide` comes[^.]*?([\d.]+ MB)|the guide's ([\d.]+ MB)/g],
+  ['SmolLM2', /\((\d+ MB), (?:Apache|Q4_1)|file (\d+ MB), in memory/g],
+  ['the runtime for WASM', /(?:one wasm file|one runtime) of (\d+ MB)/g],
+  ['the runtimes', /[Rr]untimes? (?:\(|is downloaded once: )(\d+ to \d+ MB)/g],
+  [
+    'the largest file of a host',
+    /(?:at most|more than|allows) (\d+ MiB)(?=\. (?:A page|No)|\.$|, which)/gm,
+  ],
+])('all documents state one size of %s', (_what, pattern) => {
+  const pages = [...listPages(ROOT), ...listPages(join(ROOT, 'docs'))]
+  const places = [...pages, join(ROOT, 'demo/preparation.ts')].flatMap((page) =>
+    Array.from(read(page).matchAll(pattern), ([, one, other]) => [page, one ?? other] as const),
+  )
+  expect(new Set(places.map(([page]) => page)).size).toBeGreaterThan(1)
+  expect([...new Set(places.map(([, value]) => value))]).toHaveLength(1)
+})
+
+test.each([
   ['Body', 'wire/body.ts', 'MAX_BODY_BYTES', 2 ** 20],
   ['JSON values in a body', 'values/json.ts', 'MAX_VALUES', 1],
   ['Objects, arrays and members of objects in a body', 'values/json.ts', 'MAX_NODES', 1],

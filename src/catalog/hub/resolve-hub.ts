@@ -40,7 +40,7 @@ export interface ResolvedHub extends ModelFacts {
 /** Fields of a predictor that its files tell. */
 export type PredictorFacts = Pick<
   PredictorEntry,
-  'description' | 'embeddings' | 'rerank' | 'states' | 'signature'
+  'description' | 'embeddings' | 'rerank' | 'speech' | 'states' | 'signature'
 >
 
 /** Repository at one commit, on a hub or elsewhere. */
@@ -218,7 +218,7 @@ export const UNKNOWN_CREATION_TIME = '1970-01-01T00:00:00Z'
 const SOURCE_FIELDS = ['huggingface', 'file', 'revision', 'dtypes', 'host'] as const
 
 /** Fields of an entry that only a predictor has. */
-export const PREDICTOR_FIELDS = ['embeddings', 'rerank', 'states', 'signature'] as const
+export const PREDICTOR_FIELDS = ['embeddings', 'rerank', 'speech', 'states', 'signature'] as const
 
 /**
  * Returns the full entry of a language model, or of a model whose kind its files will tell. `host` is an
@@ -238,8 +238,8 @@ export function expandHubPredictor(
   const { signature, implementations } = entry
   if (entry.type !== 'predictor' || !signature || !implementations) return null
   const hub = toHubSource(entry, host)
-  const { embeddings, rerank, states } = entry
-  const facts = { signature, embeddings, rerank, states }
+  const { embeddings, rerank, speech, states } = entry
+  const facts = { signature, embeddings, rerank, speech, states }
   const model = expandHubEntry(entry, host)
   const resolved = { created: undefined, context: undefined, revision: null, implementations }
   return { ...completePredictor(model, resolved, withoutUndefined(facts)), hub }

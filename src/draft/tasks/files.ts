@@ -33,7 +33,7 @@ export interface TaskFiles {
   hasTokenizer: boolean
   /** Tokens that `tokenizer_config.json` adds to those of the model. */
   addedTokens: readonly AddedToken[]
-  /** `vocab.json` of a recognizer of speech; empty for other models. */
+  /** `vocab.json` of a recognizer of speech or of a voice; empty for other models. */
   vocabulary: Config
   /** `preprocessor_config.json`. */
   preprocessor: Config
@@ -46,6 +46,9 @@ export interface TaskFiles {
   /** `1_Pooling/config.json`, which may be there without `modules.json`. */
   pooling: Config
 }
+
+/** Architectures that score or read the letters of a small vocabulary. */
+const READS_LETTERS = /(ForCTC|^VitsModel)$/
 
 /** Resolves with the files. Rejects with `invalid_request` that names a file which is no JSON. */
 export async function readTaskFiles(folder: Folder, config: Config): Promise<TaskFiles> {
@@ -68,7 +71,7 @@ export async function readTaskFiles(folder: Folder, config: Config): Promise<Tas
     hasTokenizer: has('tokenizer.json'),
     addedTokens: readAddedTokens(tokenizer ?? {}),
     // Other models have tens of thousands of tokens there, and in tokenizer.json, too.
-    vocabulary: architectureOf(config).endsWith('ForCTC') ? await read('vocab.json') : {},
+    vocabulary: READS_LETTERS.test(architectureOf(config)) ? await read('vocab.json') : {},
     preprocessor: preprocessor ?? {},
     sentence: sentence ?? {},
     prompts: prompts ?? {},

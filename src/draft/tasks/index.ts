@@ -9,6 +9,7 @@ import { draftPictures } from './pictures.ts'
 import { draftSounds } from './sounds.ts'
 import type { TaskDraft } from './task-draft.ts'
 import { draftSpeech } from './speech.ts'
+import { draftVoice } from './voice.ts'
 import { draftTokens } from './tokens.ts'
 import { draftImageLabels } from './zero-shot.ts'
 
@@ -27,6 +28,7 @@ export function draftTask(
     draftImageLabels(prepared, model, files) ??
     draftPictures(prepared, model, files) ??
     draftSpeech(prepared, model, files) ??
+    draftVoice(model, files, keep) ??
     prepared
   )
 }

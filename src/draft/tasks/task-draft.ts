@@ -5,7 +5,8 @@ import type { Draft } from '../signature.ts'
 type Output = PredictorEntry['signature']['outputs'][number]
 
 /** Draft with what only some tasks have. */
-export interface TaskDraft extends Draft, Pick<PredictorEntry, 'embeddings' | 'rerank'> {}
+export interface TaskDraft
+  extends Draft, Pick<PredictorEntry, 'embeddings' | 'rerank' | 'speech'> {}
 
 /** Returns a draft with this only output, which is made of a tensor of the graph. */
 export function withOutput(draft: TaskDraft, output: Output, binding: Binding): TaskDraft {

@@ -7,20 +7,25 @@
  * images of prompts.
  */
 import { openDecoderEngine } from '../decoder-engine.ts'
-import type { EngineSetup, FileSizes, OpenEngine } from '../engine.ts'
+import type { OpenEngine } from '../engine.ts'
 import { withModelFiles } from '../gguf/model-files.ts'
-import { loadDecoder } from './load.ts'
+import { loadDecoder, startRuntime } from './load.ts'
 import { getModelFiles, hasLargeWeights } from './model-files.ts'
-import { loadRuntime, type Runtime } from './runtime.ts'
 import { readVisionFamily } from './vision/families.ts'
 import { ImageStore } from './vision/image-store.ts'
 
 /** Opens an engine for a model in the ONNX format. */
 export const openOnnx: OpenEngine = async ({ texts, ...given }) => {
   const { device, expectedWeights } = given
-  // Compiling WebAssembly takes longer than opening the tokenizer and reading small weights.
+  // Compiling WebAssembly takes longer than opening the tokenizer and reading small weights, and the self-test of a
+  // GPU takes seconds in which weights arrive. This worker ends with the engine, so the start needs no signal.
   let started =
-    device === 'wasm' && expectedWeights ? startRuntime(given, expectedWeights) : undefined
+    expectedWeights &&
+    startRuntime(
+      given,
+      hasLargeWeights(getModelFiles(expectedWeights)),
+      new AbortController().signal,
+    )
   started?.catch(() => undefined)
   const setup = { ...given, texts: await withModelFiles(texts) }
   const family = setup.takesImages === false ? null : await readVisionFamily(setup.texts)
@@ -35,13 +40,4 @@ export const openOnnx: OpenEngine = async ({ texts, ...given }) => {
     drafts: device === 'webgpu',
     images,
   })
-}
-
-/** Starts the runtime of a load on WASM. Rejects as the load would. */
-async function startRuntime(
-  { runtime: folder, threads }: Pick<EngineSetup, 'runtime' | 'threads'>,
-  weights: FileSizes,
-): Promise<Runtime> {
-  const large = hasLargeWeights(getModelFiles(weights))
-  return loadRuntime({ device: 'wasm', folder, large, threads, opensHeap: true })
 }

@@ -1,9 +1,10 @@
 /** Loads downloaded weights into a decoder that is ready to run. */
 import { InoriginError } from '../../error.ts'
+import type { GpuVerdict } from '../../device/gpu-verdict.ts'
 import type { Device } from '../../types/index.ts'
 import type { DecoderLoadOptions, LoadedDecoder } from '../decoder-engine.ts'
-import type { Decoder, Logits, Sequence } from '../decoder.ts'
-import type { Files } from '../engine.ts'
+import type { Decoder, IdleRun, Logits, Sequence } from '../decoder.ts'
+import type { EngineSetup, Files } from '../engine.ts'
 import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } from '../failure.ts'
 import { OnnxDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
@@ -18,14 +19,43 @@ import { openTrusted } from './selftest/open.ts'
 import { openEncoder } from './vision/encoder.ts'
 import type { ImageStore } from './vision/image-store.ts'
 
+/** A runtime, and the GPU that passed the self-test with it. */
+export interface StartedRuntime {
+  runtime: Runtime
+  /** Default: the runtime is on WASM. */
+  gpu?: GPUDevice
+  /** Result of the GPU self-test; `null` on `wasm`. */
+  verdict: GpuVerdict | null
+}
+
 /** Options of {@link loadDecoder}. */
 interface DecoderSetup extends DecoderLoadOptions {
-  /** `true` to run every kind of forward pass once after loading. Default: `true`. */
+  /** `true` to run the forward passes of a first answer once after loading. Default: `true`. */
   warm?: boolean
   /** Runtime that was started in advance for this load. Default: the load starts one. */
-  started?: Promise<Runtime>
+  started?: Promise<StartedRuntime>
   /** Images in prompts, if the model sees any. */
   images?: ImageStore | null
+}
+
+/**
+ * Starts the runtime for weights that are `large` or not. On WebGPU, it opens a device and tests it, for seconds
+ * unless there is a verdict. Rejects with `unavailable` if the runtime or the device cannot be used.
+ */
+export async function startRuntime(
+  {
+    device,
+    runtime: folder,
+    features,
+    verdict,
+    threads,
+  }: Pick<EngineSetup, 'device' | 'runtime' | 'features' | 'verdict' | 'threads'>,
+  large: boolean,
+  signal: AbortSignal,
+): Promise<StartedRuntime> {
+  if (device === 'webgpu') return openTrusted({ folder, features, verdict }, signal)
+  const runtime = await loadRuntime({ device, folder, large, threads, opensHeap: true })
+  return { runtime, verdict: null }
 }
 
 /**
@@ -46,7 +76,11 @@ export async function loadDecoder(
       options.encoderComparison = comparison
       onEncoderComparison(comparison)
     }
-  let opened = await open(options, files, signal)
+  let opened = await open(options, files, signal).catch((thrown: unknown) => {
+    // A GPU that was opened in advance may be lost when the weights arrive.
+    if (!options.started || InoriginError.from(thrown).code !== 'device_lost') throw thrown
+    return open({ ...options, started: undefined }, files, signal)
+  })
   return {
     get decoder() {
       return opened.decoder
@@ -54,6 +88,7 @@ export async function loadDecoder(
     get verdict() {
       return opened.verdict
     },
+    idleRuns: opened.idleRuns,
     async reopen(until) {
       const verdict = opened.verdict ?? undefined
       await opened.release()
@@ -71,8 +106,7 @@ async function open(
   files: ModelFiles,
   signal: AbortSignal,
 ): Promise<Omit<LoadedDecoder, 'reopen'>> {
-  const { device, runtime: folder, features, verdict, threads, images } = options
-  const { contextWindow, precision } = options
+  const { device, images, contextWindow, precision } = options
   const { decoder: given, embed, vision } = files
   const releases: (() => unknown)[] = []
   const release = async (): Promise<void> => {
@@ -85,6 +119,15 @@ async function open(
   const session = (runtime: Runtime, graph: GraphFiles, onCpu = false): Promise<Session> =>
     openSession(runtime, graph, { compact: large, onCpu }, releases)
 
+  // A runtime compiles, and a GPU is tested, while the weights are read.
+  const started = options.started ?? startRuntime(options, large, signal)
+  const releaseStarted = ({ runtime, gpu }: StartedRuntime): void => {
+    runtime.release()
+    gpu?.destroy()
+  }
+  releases.push(() => started.then(releaseStarted, () => undefined))
+  started.catch(() => undefined)
+
   try {
     // It is made again after a lost device, so that the model holds no second copy of its weights.
     const stored = await withoutGguf(given, { contextTokens: contextWindow, signal })
@@ -96,13 +139,7 @@ async function open(
     const operations = readOperations(main.model)
     operations.catch(() => undefined)
     assertNotAborted()
-    const trusted =
-      device === 'webgpu' ? await openTrusted({ folder, features, verdict }, signal) : null
-    const runtime =
-      trusted?.runtime ??
-      (await (options.started ?? loadRuntime({ device, folder, large, threads })))
-    if (trusted) releases.push(() => trusted.gpu.destroy())
-    releases.push(() => runtime.release())
+    const { runtime, gpu, verdict } = await started
     assertNotAborted()
     const whole = await session(runtime, main)
     assertNotAborted()
@@ -116,7 +153,7 @@ async function open(
     assertNotAborted()
     const decoder = new OnnxDecoder(runtime, sessions, {
       ...options,
-      gpu: trusted?.gpu,
+      gpu,
       maxShortLength,
       operations: await operations,
       images: images ?? undefined,
@@ -125,14 +162,15 @@ async function open(
     await decoder.checkChunks()
     assertNotAborted()
     performance.mark('inorigin:session')
+    let idleRuns: IdleRun[] = []
     if (options.warm !== false) {
       options.onWarm?.()
       const longest = Math.min(contextWindow, decoder.maxShortLength ?? contextWindow)
-      await warmUp(decoder, { device, contextWindow: longest }, assertNotAborted)
+      idleRuns = await warmUp(decoder, { device, contextWindow: longest }, assertNotAborted)
       performance.mark('inorigin:warm')
     }
     assertNotAborted()
-    return { decoder, verdict: trusted?.verdict ?? null, release }
+    return { decoder, verdict, idleRuns, release }
   } catch (thrown) {
     await release()
     throw InoriginError.from(thrown)
@@ -158,19 +196,50 @@ async function openSession(
   return { ...created, release: releaseOnce }
 }
 
-/** Lengths in tokens of prompts that use different kernels of a GPU: a long chunk, many rows, few rows, one row. */
-const SHADER_LENGTHS = [256, 20, 3, 1]
+/**
+ * Lengths in tokens of prompts for which a GPU compiles different shaders: a prompt in its template, and one token.
+ * A prompt of 32 tokens or fewer has others, and one of four or fewer, as a draft has. Counted in decoders of
+ * ONNX Runtime 1.30, prompts of 33 to 200 tokens have the same ones.
+ */
+const FIRST_LENGTHS = [64, 1]
+const LATER_LENGTHS = [20, 3]
+
+/** Sequences of the decode step of two answers at once. */
+const BATCH = 2
 
 /**
  * Warms a decoder up so that the first request does not wait: a device compiles shaders at the first
  * run of each shape, and a runtime allocates memory. It runs a prefill of each length and one decode
- * step, and selects candidates as the sampler does.
- * `assertNotAborted` is called before each run and may throw to stop the warm-up.
+ * step, and selects candidates as the sampler does. `assertNotAborted` is called before each run and may
+ * throw to stop the warm-up. Resolves with the runs that the first request does not need.
  */
 async function warmUp(
   decoder: Decoder,
   { device, contextWindow }: { device: Device; contextWindow: number },
   assertNotAborted: () => void,
+): Promise<IdleRun[]> {
+  const run = (lengths: readonly number[], decodes: boolean): Promise<void> =>
+    runOnce(decoder, { lengths, contextWindow, decodes: decodes && contextWindow > 1 })
+  if (device === 'wasm') {
+    await run([1], true)
+    return []
+  }
+  for (const length of FIRST_LENGTHS) {
+    assertNotAborted()
+    await run([length], length === 1)
+  }
+  const single = Array<number>(Math.min(BATCH, decoder.maxBatchSize)).fill(1)
+  return [...LATER_LENGTHS.map((length) => () => run([length], false)), () => run(single, true)]
+}
+
+/** Computes a prompt of each length and, if wanted, one decode step of all of them. */
+async function runOnce(
+  decoder: Decoder,
+  {
+    lengths,
+    contextWindow,
+    decodes,
+  }: { lengths: readonly number[]; contextWindow: number; decodes: boolean },
 ): Promise<void> {
   const sequences: Sequence[] = []
   const selectCandidates = async (logits: Logits): Promise<void> => {
@@ -179,8 +248,7 @@ async function warmUp(
     logits.release()
   }
   try {
-    for (const length of device === 'webgpu' ? SHADER_LENGTHS : [1]) {
-      assertNotAborted()
+    for (const length of lengths) {
       const sequence = decoder.open()
       sequences.push(sequence)
       const { maxChunkTokens = decoder.maxChunkTokens } = sequence
@@ -188,10 +256,10 @@ async function warmUp(
       const tokens = Array<number>(Math.max(1, Math.min(length, most))).fill(0)
       await selectCandidates(await sequence.forward(tokens))
     }
-    assertNotAborted()
-    const entries = sequences.slice(-2).map((sequence) => ({ sequence, token: 0 }))
-    if (contextWindow > 1)
-      await selectCandidates(await decoder.step(entries.slice(-decoder.maxBatchSize)))
+    if (decodes)
+      await selectCandidates(
+        await decoder.step(sequences.map((sequence) => ({ sequence, token: 0 }))),
+      )
   } finally {
     for (const sequence of sequences) sequence.close()
   }

@@ -8,13 +8,16 @@
  * every answer is computed again.
  */
 import { InoriginError } from '../../error.ts'
-import type { Decoder } from '../decoder.ts'
+import type { Decoder, IdleRun } from '../decoder.ts'
 import { commonPrefixLength } from '../text/chat-template.ts'
 import { Executor } from './executor.ts'
 import { decide, type Decision, type WaitingSequence } from './policy.ts'
 import { PrefixCache, type PrefixCacheBudget, type SequenceEntry } from './prefix-cache.ts'
 import { isActive, type LogitsReader, type SequenceRequest, Slot } from './slot.ts'
 import { Yielder } from './yielder.ts'
+
+/** Time in milliseconds without an answer after which the decoder may be warmed up further. */
+const IDLE_MS = 500
 
 /** Number of lost devices that an answer survives. After more, its prompt may be the cause. */
 const MAX_LOST_DEVICES = 2
@@ -38,18 +41,28 @@ export class Scheduler {
   #decodeMs = 0
   /** `true` if the decoder has failed and must be replaced. */
   #hasFailed = false
-  /** The loop, while answers wait. */
+  /** The loop, while answers wait, or a run that warms up. */
   #running: Promise<void> | null = null
+  /** Runs that warm the decoder up and have not begun. */
+  #idleRuns: IdleRun[]
+  #idleTimer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false
 
-  /** @param options.reopen Frees the failed decoder and resolves to a new one. */
+  /**
+   * @param options.reopen Frees the failed decoder and resolves to a new one.
+   * @param options.idleRuns Runs that warm the decoder up, each of which begins when no answer has waited
+   * for a while.
+   */
   constructor(options: {
     decoder: Decoder
     reopen: () => Promise<Decoder>
     budget: PrefixCacheBudget
+    idleRuns?: readonly IdleRun[]
   }) {
     this.#prefixCache = new PrefixCache(options.budget)
     this.#executor = new Executor(options.decoder, options.reopen, this.#prefixCache)
+    this.#idleRuns = [...(options.idleRuns ?? [])]
+    this.#rest()
   }
 
   /** Adds an answer. The promises of its handle reject with `aborted` when the signal aborts. */
@@ -93,6 +106,7 @@ export class Scheduler {
   /** Rejects all answers with `unavailable`. The caller closes the decoder. */
   async close(): Promise<void> {
     this.#isClosed = true
+    clearTimeout(this.#idleTimer)
     await this.#running
     for (const slot of this.#slots) this.#fail(slot, unloaded())
     for (const slot of this.#finished.splice(0)) slot.close()
@@ -106,7 +120,24 @@ export class Scheduler {
   }
 
   #wake(): void {
+    clearTimeout(this.#idleTimer)
     this.#running ??= this.#run()
+  }
+
+  /** Lets the next run that warms up begin unless an answer comes first. */
+  #rest(): void {
+    if (this.#isClosed || this.#idleRuns.length === 0) return
+    this.#idleTimer = setTimeout(() => (this.#running ??= this.#warmUp()), IDLE_MS)
+  }
+
+  async #warmUp(): Promise<void> {
+    try {
+      await this.#idleRuns.shift()?.()
+    } catch (thrown) {
+      this.#recover(InoriginError.from(thrown))
+    }
+    // Answers may have come meanwhile.
+    await this.#run()
   }
 
   async #run(): Promise<void> {
@@ -124,6 +155,7 @@ export class Scheduler {
       }
     }
     this.#running = null
+    this.#rest()
   }
 
   /** Runs what the policy decides, and records how long it took. */
@@ -177,6 +209,8 @@ export class Scheduler {
 
   /** Makes the running answers start again, or fails those that the error concerns. */
   #recover(thrown: InoriginError): void {
+    // They belong to the decoder that failed.
+    this.#idleRuns = []
     // The prefix cache is freed first. If it held anything, the answers start again.
     const retries = thrown.code === 'out_of_memory' && this.#prefixCache.clear()
     if (!retries) {

@@ -121,6 +121,7 @@ export function createScriptedHost({
     countTokens: async (request) => countPromptTokens(request),
     embed,
     rerank: () => unsupported('scores of documents'),
+    speak: () => unsupported('speech'),
     ...new ResponseStore().methods,
     ...createTestBackground(open),
     predictor: async (tag) => toRemotePredictor(findPredictor(tag)),

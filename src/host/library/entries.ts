@@ -7,6 +7,7 @@ import {
   findEntry,
   isEmbedder,
   isReranker,
+  isSpeaker,
   unsupportedModelError,
 } from '../../catalog/find-entry.ts'
 import { completeEntry, type ResolvedHub } from '../../catalog/hub/resolve-hub.ts'
@@ -343,6 +344,8 @@ export async function findModel(
     throw unsupportedModelError(tag, 'embeds texts and does not chat; use /v1/embeddings')
   if (isReranker(entry))
     throw unsupportedModelError(tag, 'scores documents and does not chat; use /v1/rerank')
+  if (isSpeaker(entry))
+    throw unsupportedModelError(tag, 'speaks texts and does not chat; use /v1/audio/speech')
   if (entry.type !== 'model') {
     throw wrongType(tag, 'model', 'is a predictor; run it with server.predict()')
   }

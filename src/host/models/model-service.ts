@@ -16,6 +16,8 @@ import type {
   MethodTable,
   Ranking,
   RerankRequest,
+  SpeechPart,
+  SpeechRequest,
 } from '../../types/index.ts'
 
 /** Parameters with which a model worker opens a language model. */
@@ -69,6 +71,8 @@ export interface ModelService extends DirectPredictor {
   embed(request: EmbeddingRequest, caller: Caller): Promise<EventStream<Embeddings>>
   /** Accepts a request when its pairs are tokenized and queued. The only event has all scores. */
   rerank(request: RerankRequest, caller: Caller): Promise<EventStream<Ranking>>
+  /** Accepts a request when its text is tokenized and queued. Each event has a sentence. */
+  speak(request: SpeechRequest, caller: Caller): Promise<EventStream<SpeechPart>>
   /**
    * Measures one run of a predictor with the inputs, in milliseconds. For a language model, which
    * takes no inputs here, it is the time for one token.
@@ -89,6 +93,7 @@ export const MODEL_METHODS = {
   countTokens: 'call',
   embed: 'stream',
   rerank: 'stream',
+  speak: 'stream',
   measure: 'call',
   measureThreads: 'call',
 } as const satisfies MethodTable<ModelService>

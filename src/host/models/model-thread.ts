@@ -193,7 +193,13 @@ const TIMEOUTS_MS = {
 /** Methods that block the thread for an unknown time, because they compile weights. */
 const LOAD_METHODS: ReadonlySet<string> = new Set(['openModel', 'loadModel', 'openPredictor'])
 /** Methods that prepare a prompt between the acknowledgment and the result. */
-const PREPARE_METHODS: ReadonlySet<string> = new Set(['generate', 'embed', 'rerank', 'countTokens'])
+const PREPARE_METHODS: ReadonlySet<string> = new Set([
+  'generate',
+  'embed',
+  'rerank',
+  'speak',
+  'countTokens',
+])
 
 export class Watchdog {
   #options: WatchdogOptions

@@ -1,15 +1,16 @@
 /**
- * The operations of language models, embedders and rerankers, on this device or, for the first two, on a
- * server in its place.
+ * The operations of language models, and of predictors that embed, score or speak, on this device or, for
+ * the first two, on a server in its place.
  */
 import {
   findEmbedder,
   findReranker,
+  findSpeaker,
   isEmbedder,
   isListed,
   toModel,
 } from '../../catalog/find-entry.ts'
-import type { Embedder, Entry, ModelEntry, Reranker } from '../../catalog/schema.ts'
+import type { Embedder, Entry, ModelEntry, Reranker, Speaker } from '../../catalog/schema.ts'
 import type { Upstream } from '../../catalog/upstream-schema.ts'
 import { InoriginError } from '../../error.ts'
 import { assertDimensions } from '../../predictor/embed.ts'
@@ -25,6 +26,8 @@ import type {
   Ranking,
   RerankEvent,
   RerankRequest,
+  SpeechEvent,
+  SpeechRequest,
 } from '../../types/index.ts'
 import { withTimeout } from '../../values/promises.ts'
 import type { RecentInputs } from '../choice/recent-inputs.ts'
@@ -32,7 +35,7 @@ import { type Entries, findModel } from '../library/entries.ts'
 import type { ModelInstance } from '../models/model-instance.ts'
 import type { Lease } from '../models/models.ts'
 import type { FetchImages } from './image-fetcher.ts'
-import { createRetryPolicy, type Leases, withLoaded } from './leases.ts'
+import { createRetryPolicy, type Leases, streamLoaded, withLoaded } from './leases.ts'
 import { markInterruption, notAllowed, type Upstreams } from './upstreams.ts'
 
 interface LanguageModelOptions {
@@ -98,6 +101,15 @@ export class LanguageModels {
       await leases.lookUp(request.model, caller.signal)
       const entry = findReranker({ entries: await entries.all() }, request.model)
       return { events: this.#rerank(entry, request, caller) }
+    },
+    speak: async (request, caller) => {
+      const { entries, leases } = this.#options
+      await leases.lookUp(request.model, caller.signal)
+      const entry = findSpeaker({ entries: await entries.all() }, request.model)
+      // A voice that is unknown is refused before the model is loaded.
+      const { toSpeechInputs } = await import('../../predictor/speech-inputs.ts')
+      toSpeechInputs(entry, request)
+      return { rate: entry.speech.rate, events: this.#speak(entry, request, caller) }
     },
   } satisfies Partial<Host>
 
@@ -195,6 +207,20 @@ export class LanguageModels {
     )
     if (!ranking) throw new InoriginError('internal', 'The model sent no scores.')
     yield { type: 'finish', ranking }
+  }
+
+  async *#speak(
+    entry: Speaker,
+    request: SpeechRequest,
+    caller: Caller,
+  ): AsyncGenerator<SpeechEvent> {
+    const { signal } = caller
+    const acquire = () => this.#options.leases.acquire(entry, signal)
+    yield* streamLoaded(acquire, signal, async ({ worker }) => {
+      const { events } = await worker.speak(request, caller)
+      return events
+    })
+    yield { type: 'finish' }
   }
 
   #embedHere(entry: Embedder, request: EmbeddingRequest, caller: Caller) {

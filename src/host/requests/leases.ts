@@ -142,6 +142,35 @@ export function withLoaded<T>(
   })
 }
 
+/**
+ * Yields the events of a loaded implementation. Before the first one, they are opened again as
+ * {@link withLoaded} does its work.
+ */
+export async function* streamLoaded<Event>(
+  acquire: () => Promise<Lease>,
+  signal: AbortSignal,
+  open: (instance: ModelInstance) => Promise<AsyncIterable<Event>>,
+): AsyncGenerator<Event> {
+  const shouldRetry = createRetryPolicy()
+  let isBegun = false
+  for (;;) {
+    const lease = await acquire()
+    try {
+      await waitUntilLoaded(lease, signal)
+      for await (const event of await open(lease.instance)) {
+        isBegun = true
+        yield event
+      }
+      return
+    } catch (thrown) {
+      const error = await lease.instance.explainFailure(thrown)
+      if (isBegun || !shouldRetry(error)) throw error
+    } finally {
+      lease.release()
+    }
+  }
+}
+
 /** Resolves when the implementation is loaded, and reports the progress until then. */
 async function waitUntilLoaded(
   { instance }: Lease,

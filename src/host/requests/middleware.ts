@@ -96,6 +96,7 @@ const TAG_OF: { [Name in TracedOperation]: (first: Parameters<HostService[Name]>
   countTokens: ({ model }) => model,
   embed: ({ model }) => model,
   rerank: ({ model }) => model,
+  speak: ({ model }) => model,
   createPrediction: ({ tag }) => tag,
   createRemotePrediction: ({ tag }) => tag,
   createBackground: ({ request }) => request.model,

@@ -2,7 +2,8 @@
  * The engine for ONNX with the tiny model. mlc.test.ts holds it to the contract of engines, and trust.test.ts compares
  * its texts on WebGPU with the reference.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { GpuVerdict } from '../../../src/device/gpu-verdict.ts'
 import type { Engine } from '../../../src/engine/engine.ts'
 import { CASES, tinyFiles } from '../../models/tiny.ts'
 import {
@@ -83,6 +84,47 @@ test('a load with expected weights uses the runtime that has started, and starts
   expect(countRuntimes()).toBe(1)
   expect(textOf((await run(engine, short.prompt)).pieces)).toBe(decoded(short.greedy))
   await engine.close()
+})
+
+describe('a load with expected weights on a GPU', () => {
+  const { requestDevice } = GPUAdapter.prototype
+  const opened: GPUDevice[] = []
+  beforeEach(() => {
+    opened.length = 0
+    GPUAdapter.prototype.requestDevice = async function (wanted) {
+      const device = await requestDevice.call(this, wanted)
+      opened.push(device)
+      return device
+    }
+  })
+  afterEach(() => void (GPUAdapter.prototype.requestDevice = requestDevice))
+
+  const begin = async (verdict?: GpuVerdict): Promise<Engine> => {
+    const expectedWeights = await tinyFiles(WEIGHTS)
+    const engine = await open({ device: 'webgpu', expectedWeights, verdict })
+    await expect.poll(() => opened.length, { timeout: 60_000 }).toBe(1)
+    return engine
+  }
+  const answer = async (engine: Engine): Promise<string> => {
+    await engine.load(await tinyFiles(WEIGHTS), never)
+    const text = textOf((await run(engine, short.prompt)).pieces)
+    await engine.close()
+    return text
+  }
+
+  test('uses the one whose self-test has begun, and opens no other', async () => {
+    const engine = await begin()
+    expect(await answer(engine)).toBe(decoded(short.greedy))
+    expect(opened).toHaveLength(1)
+  })
+
+  test('opens another one if it was lost meanwhile', async () => {
+    const engine = await begin({ features: [] })
+    opened[0]?.destroy()
+    await opened[0]?.lost
+    expect(await answer(engine)).toBe(decoded(short.greedy))
+    expect(opened).toHaveLength(2)
+  })
 })
 
 test('an answer ends at an end token, which counts and is not part of the text', async () => {

@@ -125,12 +125,10 @@ describe('a conversation as a file', () => {
   test('has its chosen branch as Markdown', () => {
     vi.stubGlobal('location', { href: 'https://site.test/' })
     const conversation = createAnswered()
-    expect(toMarkdown(conversation)).toBe(
-      '# One?\n\n> Uno?\n\nAnswer 2.\n\n_@a/b · /v1/messages_\n',
-    )
+    expect(toMarkdown(conversation)).toBe('# One?\n\n> Uno?\n\nAnswer 2.\n\n_@a/b_\n')
     choose(conversation, conversation.turns[0] as Turn)
     expect(toMarkdown(conversation)).toContain(
-      '> One?\n\n(1 images are not part of this file.)\n\nAnswer 1.',
+      '> One?\n\n(1 image is not part of this file.)\n\nAnswer 1.',
     )
     expect([toFileName('One?', 'md'), toFileName('?!', 'md')]).toEqual([
       'One.md',
@@ -140,7 +138,11 @@ describe('a conversation as a file', () => {
 
   test.each([
     ['text', 'hello', 'The file is not JSON'],
-    ['JSON of something else', '{"a":1}', 'The file is no export of this playground: format is'],
+    [
+      'JSON of something else',
+      '{"a":1}',
+      'The file is not an export of this playground: format is',
+    ],
     [
       'an image elsewhere',
       fileWith({ images: ['https://attacker.test/a.png'] }),

@@ -16,6 +16,7 @@ test('a known trouble is told in short, another one with its message', () => {
 })
 
 const COMPARISON: Comparison = {
+  history: [{ question: 'Zero?', answer: 'An earlier answer.' }],
   prompt: 'One | two?\nThree?',
   created: '2026-11-23T00:00:00.000Z',
   together: true,
@@ -37,6 +38,10 @@ test('a comparison as Markdown has a table of settings and figures, and the answ
   expect(toMarkdown(COMPARISON)).toBe(`# Comparison
 
 2026-11-23T00:00:00.000Z. The requests began together.
+
+> Zero?
+
+An earlier answer.
 
 > One | two?
 > Three?

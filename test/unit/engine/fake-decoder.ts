@@ -4,7 +4,7 @@
  */
 import { onTestFinished, vi } from 'vitest'
 import type { Constraint } from '../../../src/constraint/index.ts'
-import type { Decoder, Logits, Sequence } from '../../../src/engine/decoder.ts'
+import type { Decoder, IdleRun, Logits, Sequence } from '../../../src/engine/decoder.ts'
 import type {
   GenerateOptions,
   GenerationResult,
@@ -312,6 +312,7 @@ export interface LoopOptions extends FakeOptions {
   sequences?: number
   bytes?: number
   drafts?: boolean
+  idleRuns?: readonly IdleRun[]
   /** Options of the decoder that is opened in place of one that failed. */
   reopenOptions?: FakeOptions
 }
@@ -320,13 +321,14 @@ export interface LoopOptions extends FakeOptions {
 export function openLoop(given: LoopOptions = {}): Loop {
   const { clock = { now: 0 }, contextWindow = 1000 } = given
   const options = { ...given, clock, contextWindow }
-  const { sequences = 8, bytes = 1e6, reopenOptions, drafts = false } = options
+  const { sequences = 8, bytes = 1e6, reopenOptions, drafts = false, idleRuns } = options
   const now = vi.spyOn(performance, 'now').mockImplementation(() => clock.now)
   const decoder = fakeDecoder(options)
   const reopened: FakeDecoder[] = []
   const scheduler = new Scheduler({
     decoder,
     budget: { sequences, bytes },
+    idleRuns,
     reopen: async () => {
       await (reopened.at(-1) ?? decoder).close()
       if (!reopenOptions) throw failure('no_webgpu')

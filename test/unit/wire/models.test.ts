@@ -22,6 +22,7 @@ const NOTHING = {
   tools: no,
   embeddings: no,
   rerank: no,
+  speech: no,
 }
 
 describe('a list of models', () => {

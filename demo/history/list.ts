@@ -1,68 +1,75 @@
-/** The history: a dialog that lists the conversations of this device. */
+/** The list of the history: the conversations of this device, and what can be done with them. */
 import type { Chat } from '../chat/chat.ts'
 import type { Conversation } from '../chat/tree.ts'
 import { button, element } from '../dom.ts'
 import { saveFile } from '../files.ts'
-import { notice, wordsOf } from '../notice.ts'
+import { wordsOf } from '../notice.ts'
 import { MAX_FILE_BYTES, parseJson, toFileName, toJson, toMarkdown } from './exchange-format.ts'
 import { toLink } from './link.ts'
-import { confirmed, createRow, type RowActions } from './row.ts'
-import type { Heading, HistoryStore } from './store.ts'
+import { confirmed, createRow, type Row, type RowActions } from './row.ts'
+import { toHeading, type Heading, type HistoryStore } from './store.ts'
 
-interface Dialog {
-  show(): Promise<void>
-}
-
-let dialog: Dialog | undefined
-
-/** Opens the dialog. */
-export async function openHistory(store: HistoryStore, chat: Chat): Promise<void> {
-  dialog ??= createDialog(store, chat)
-  await dialog.show()
-}
-
-function createDialog(store: HistoryStore, chat: Chat): Dialog {
-  const box = element('dialog', 'history')
-  const title = element('h2', '', 'History')
+/** Resolves with the elements of the list, once it is filled. `leave` is called before a conversation is shown. */
+export async function createList(
+  store: HistoryStore,
+  chat: Chat,
+  leave: () => void,
+): Promise<HTMLElement[]> {
   const list = element('ul', 'conversations')
   const empty = element('p', 'quiet')
   const { said, attempt } = createStatus()
-  const search = createSearch(() => attempt(refresh))
-  title.id = 'history-title'
-  box.setAttribute('aria-labelledby', title.id)
+  const search = createSearch(() => attempt(fill))
+  /** Rows by the id of the conversation, the last changed one first. */
+  let rows = new Map<string, Row>()
   list.ariaLabel = 'Conversations'
 
-  async function refresh(): Promise<void> {
-    const headings = await store.list(search.value)
+  function show(next: Map<string, Row>): void {
+    rows = next
     const nothing = search.value === '' ? 'No conversation is stored yet.' : 'Nothing was found.'
-    empty.textContent = headings.length === 0 ? nothing : ''
-    list.replaceChildren(...headings.map(row))
+    empty.textContent = rows.size === 0 ? nothing : ''
   }
 
-  function row(heading: Heading): HTMLElement {
+  async function fill(): Promise<void> {
+    const headings = await store.list(search.value)
+    show(new Map(headings.map((heading) => [heading.id, toRow(heading)])))
+    list.replaceChildren(...[...rows.values()].map(({ element: item }) => item))
+  }
+
+  function toRow(heading: Heading): Row {
     const open = (): void => {
-      box.close()
-      void chat.open(heading.id)
+      leave()
+      attempt(() => chat.open(heading.id))
     }
-    return createRow(heading, { open, ...actionsFor(heading, store, attempt) })
+    const row = createRow(heading, { open, ...actionsFor(heading, store, attempt) })
+    row.setCurrent(heading.id === chat.id)
+    return row
   }
 
-  store.onChange(() => {
-    if (box.open) attempt(refresh)
-  })
-  const tools = createTools(store, attempt)
-  tools.append(button('Close', 'plain strong', () => box.close()))
-  box.append(title, search, list, empty, said, tools)
-  document.body.append(box)
-  return {
-    async show() {
-      if (!box.open) box.showModal()
-      await refresh().catch((error: unknown) => {
-        box.close()
-        notice(`The history cannot be read. ${wordsOf(error)}`, 'mild')
-      })
-    },
+  /** Shows a change of one conversation, and touches no other row. */
+  async function update(id: string): Promise<void> {
+    const found = await store.get(id)
+    const known = rows.get(id)
+    const [first] = rows.keys()
+    const isSought = search.value !== ''
+    // Saves of an answer that arrives leave the list as it is.
+    if (found && known?.title === found.title && (isSought || first === id))
+      return known.describe(toHeading(found))
+    if (isSought) return fill()
+    const rest = [...rows].filter(([other]) => other !== id)
+    const hadFocus = known?.element.contains(document.activeElement) ?? false
+    known?.element.remove()
+    const row = found && toRow(toHeading(found))
+    if (row) list.prepend(row.element)
+    show(new Map(row ? [[id, row], ...rest] : rest))
+    if (hadFocus) row?.focus()
   }
+
+  store.onChange(({ id }) => attempt(() => update(id)))
+  chat.onShow((shown) => {
+    for (const [id, row] of rows) row.setCurrent(id === shown)
+  })
+  await fill()
+  return [search, empty, list, said, createTools(store, attempt)]
 }
 
 /** Does a piece of work, and says what it resolves with or how it failed. */
@@ -132,12 +139,12 @@ function createTools(store: HistoryStore, attempt: Attempt): HTMLElement {
   })
   const exportAll = async (): Promise<void> =>
     save('inorigin-conversations.json', toJson(await store.all()), 'application/json')
-  const tools = element('div', 'row')
+  const tools = element('div', 'turn-tools side-tools')
   tools.append(
     file,
-    button('Import', 'plain', () => file.click()),
-    button('Export all', 'plain', () => attempt(exportAll)),
-    confirmed('Delete all', 'Delete all for good?', 'plain', () =>
+    button('Import', 'small', () => file.click()),
+    button('Export all', 'small', () => attempt(exportAll)),
+    confirmed('Delete all', 'Delete all for good?', 'small', () =>
       attempt(() => store.removeAll()),
     ),
   )
