@@ -72,7 +72,7 @@ async function openBesideHub(opening?: SiteOpening) {
 async function openModels(page: Page): Promise<void> {
   if ((await page.locator('.page').count()) > 0) return
   await page.locator('#models-open').click()
-  await page.getByRole('searchbox').waitFor()
+  await page.locator('.page').getByRole('searchbox').waitFor()
 }
 
 /** What the dialog says of the model that is added. */
@@ -198,7 +198,10 @@ describe('what the hub has', { tags: ['slow'] }, () => {
     const slow = { '/inorigin/models/guide/onnx/model.onnx': () => isReleased }
     const { page, add: addModel } = await openBesideHub({ served: { slow } })
     await send(page, 'Who are you?')
-    await page.getByText(/^Downloading Guide · /).waitFor()
+    await page
+      .getByText(/^Downloading Guide · /)
+      .first()
+      .waitFor()
     await addModel('me/Tiny-GGUF')
     await said(page).getByText('@me/tiny.q4_1 was added').waitFor()
     isReleased = true
@@ -308,7 +311,10 @@ describe('the recommended model', { tags: ['slow'] }, () => {
     const options = { locale: 'fr-FR', before: watchProbe }
     const { page, faults } = await open({ served: { slow }, options })
     await send(page, 'Who are you?')
-    await page.getByText(/^Downloading Guide · /).waitFor()
+    await page
+      .getByText(/^Downloading Guide · /)
+      .first()
+      .waitFor()
     await openModels(page)
     const recommended = page.getByRole('region', { name: 'Recommended for this device' })
     await recommended.getByText(/to download/).waitFor()

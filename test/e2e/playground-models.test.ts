@@ -90,7 +90,7 @@ describe('the page of models', () => {
   async function openPage(page: Page): Promise<void> {
     await page.locator('#models-open').click()
     // The search comes together with the cards.
-    await page.getByRole('searchbox').waitFor()
+    await page.locator('.page').getByRole('searchbox').waitFor()
   }
 
   const cardOf = (page: Page, name: string): Locator =>
@@ -127,7 +127,7 @@ describe('the page of models', () => {
 
     const shown = page.locator('.card:visible')
     const all = await shown.count()
-    await page.getByRole('searchbox').fill('qwen3 reasoning')
+    await page.locator('.page').getByRole('searchbox').fill('qwen3 reasoning')
     await page.getByText(`3 of ${all} entries of the catalog`).waitFor()
     const names = ['Qwen3 0.6B', 'Qwen3 1.7B', 'Qwen3.5 0.8B']
     expect(await shown.getByRole('heading').allInnerTexts()).toEqual(names)
