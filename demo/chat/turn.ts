@@ -86,7 +86,11 @@ export function createTurnView(turn: Turn, act: TurnActions, follow: Follow): Tu
           : settle(problem(message, row)),
       )
       void act.offer(error).then((offer) => {
-        if (offer) follow(() => row.prepend(button(offer.label, 'plain strong', offer.run)))
+        if (!offer) return
+        const larger = element('div', 'row')
+        larger.append(button(offer.label, 'plain strong', offer.run))
+        last.push(larger)
+        follow(() => row.before(larger))
       })
     },
     remove() {

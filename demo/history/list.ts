@@ -90,7 +90,8 @@ function createStatus(): { said: HTMLElement; attempt: Attempt } {
 
 function createSearch(onInput: () => void): HTMLInputElement {
   const search = element('input', '')
-  search.type = 'search'
+  search.type = 'text'
+  search.enterKeyHint = 'search'
   search.placeholder = 'Search'
   search.ariaLabel = 'Search the history'
   search.addEventListener('input', onInput)

@@ -41,7 +41,7 @@ export function createAdd(options: AddOptions): HTMLElement {
   function run(what: string, work: () => Promise<Added | string>): void {
     row.replaceChildren()
     say(`Adding ${what} …`)
-    said.scrollIntoView({ block: 'nearest' })
+    head.scrollIntoView({ block: 'nearest' })
     const done = before.then(work)
     before = done.catch(() => {})
     done
@@ -77,7 +77,7 @@ export function createAdd(options: AddOptions): HTMLElement {
   }
 
   ways.append(nameForm(addByName), dropZone(importAll))
-  section.append(head, ways, said, row)
+  section.append(head, said, row, ways)
   drops.take = importAll
   signal.addEventListener('abort', () => (drops.take = undefined))
   // The section is in the page only after this task.

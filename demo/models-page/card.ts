@@ -43,7 +43,9 @@ export function createCard(options: CardOptions): Card {
   let reasons: readonly Reason[] | undefined
   const fit = createFit(options, (found) => {
     reasons = found
-    if (facts) showRows(facts)
+    // The look-up has found its size, and its license and languages if the catalog states none.
+    if (facts?.state.bytes === null) void options.onChange().catch(() => {})
+    else if (facts) showRows(facts)
   })
   const say = (text: string): void => void (said.textContent = text)
   const actions = createCardActions({ ...options, say })
@@ -135,7 +137,7 @@ function downloadOf({ bytes: size }: ModelState, listed: ListedModel | undefined
   if (size !== null) return bytes(size)
   const guess = guessBytes(listed)
   if (guess === undefined) return 'not looked up yet'
-  return `about ${bytes(guess)}, estimated from the parameters in its name`
+  return `about ${bytes(guess)}, estimated from its parameters`
 }
 
 function stateOf({ status }: ModelState, stored: StoredTag | undefined): string {

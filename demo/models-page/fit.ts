@@ -25,13 +25,17 @@ export function createFit(
   const details = element('details', '')
   const summary = element('summary', '')
   const list = element('ul', 'reasons')
+  let latest: ModelState | undefined
 
   /** Shows the verdict, with an estimate if nothing was looked up. */
   async function tell(state: ModelState, listed: ListedModel | undefined): Promise<void> {
+    latest = state
+    summary.textContent = verdictOf(state)
     const guess = guessBytes(listed)
     const known = state.bytes === null ? await place : undefined
-    const isGuessed = guess !== undefined && known !== undefined
-    summary.textContent = verdictOf(state, isGuessed ? isRoomy(guess, known) : undefined)
+    // A look-up may have ended meanwhile.
+    if (guess === undefined || !known || latest !== state) return
+    summary.textContent = verdictOf(state, isRoomy(guess, known))
   }
 
   details.append(summary, list)
@@ -49,15 +53,12 @@ export function createFit(
   })
   return {
     element: details,
-    show({ state, listed }: EntryFacts): void {
-      summary.textContent = verdictOf(state, undefined)
-      void tell(state, listed)
-    },
+    show: ({ state, listed }: EntryFacts): void => void tell(state, listed),
   }
 }
 
-/** Returns the verdict. `isRoomy` says whether a model that was not looked up should fit, if that is known. */
-function verdictOf({ device, bytes: size }: ModelState, hasRoom: boolean | undefined): string {
+/** Returns the verdict. `hasRoom` says whether a model that was not looked up should fit, if that is known. */
+function verdictOf({ device, bytes: size }: ModelState, hasRoom?: boolean): string {
   if (size === null) {
     const guess = hasRoom ? 'Should fit (estimate)' : 'Is probably too large (estimate)'
     return `${hasRoom === undefined ? '' : `${guess}. `}Look up its size and fit`

@@ -47,10 +47,12 @@ export function createForm(server: Server, handle: PredictorHandle): PredictorFo
     code.show(toPredictCode(tag, values), toFetchCode(tag, values, server.baseURL))
     said.textContent = 'Running …'
     setRunning(true)
+    // The field may show another one when the result comes.
+    const picture = pictureOf(values)
     try {
       const inputs = Object.fromEntries([...values].map(([name, { value }]) => [name, value]))
       const result = await handle.predict(inputs, { signal, onProgress })
-      results.replaceChildren(...showOutputs(result, signature))
+      results.replaceChildren(...showOutputs(result, signature, picture))
       said.textContent = runTime(result)
     } catch (error) {
       said.textContent = signal.aborted ? 'Canceled' : wordsOf(error)
@@ -79,6 +81,14 @@ export function createForm(server: Server, handle: PredictorHandle): PredictorFo
       for (const { field } of fields) field.close?.()
     },
   }
+}
+
+/** Returns a copy of the first image. */
+function pictureOf(values: FieldValues): ImageData | undefined {
+  const canvas = [...values.values()]
+    .map(({ value }) => value)
+    .find((value) => value instanceof HTMLCanvasElement)
+  return canvas?.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height)
 }
 
 /** Returns the values of all fields; `undefined` after showing what is wrong. */

@@ -1,11 +1,12 @@
-/** Outputs of a prediction, each shown as what it is: image, bars, table, sound, text or JSON. */
+/** Outputs of a prediction, each shown as what it is: image, marked picture, bars, table, sound, text or JSON. */
 import type { OutputParameter, PredictionResult, Signature } from '../../src/index.ts'
 import { createBar } from '../bars.ts'
 import { button, element } from '../dom.ts'
 import { saveFile } from '../files.ts'
 import { bytes } from '../format.ts'
-import { createTable } from './table.ts'
+import { isFound, showFound } from './found.ts'
 import { createPlayer, isSound } from './player.ts'
+import { createTable } from './table.ts'
 
 /** Limit of bars. More numbers are a table. */
 const MAX_BARS = 32
@@ -21,10 +22,14 @@ interface Score {
   score: number
 }
 
-/** Returns elements that show the outputs, in the order of the signature. */
+/**
+ * Returns elements that show the outputs, in the order of the signature. `picture` is the image among the
+ * inputs, on which what was found is drawn.
+ */
 export function showOutputs(
   { outputs }: Pick<PredictionResult, 'outputs'>,
   signature: Signature,
+  picture?: ImageData,
 ): HTMLElement[] {
   return signature.outputs
     .filter(({ name }) => name in outputs)
@@ -32,7 +37,12 @@ export function showOutputs(
       const figure = element('figure', 'predictor-output')
       const caption = element('figcaption', '', parameter.name)
       if (parameter.description) caption.title = parameter.description
-      figure.append(caption, show(outputs[parameter.name], parameter, signature))
+      const value = outputs[parameter.name]
+      const shown =
+        picture && isFound(value)
+          ? showFound(value, picture, parameter.name)
+          : show(value, parameter, signature)
+      figure.append(caption, shown)
       return figure
     })
 }

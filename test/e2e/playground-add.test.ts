@@ -13,7 +13,6 @@ import {
   openTab,
   send,
   useSitePlayground,
-  type PlaygroundWindow,
   type SiteOpening,
 } from '../support/playground.ts'
 
@@ -180,12 +179,26 @@ describe('what the hub has', { tags: ['slow'] }, () => {
     await expect.poll(async () => (await tagsOf(page)).toSorted()).toEqual(before)
   })
 
+  test('a page whose models another tab hosts says how the new model is listed', async () => {
+    const { page, site } = await openBesideHub()
+    const other = await page.context().newPage()
+    await other.goto(`${site.url}/?device=wasm`)
+    await other.waitForFunction(() => 'inorigin' in window)
+    await add(other, 'me/Tiny-GGUF')
+    await said(other)
+      .getByText(/^@me\/tiny\.q4_1 is in your catalog\. Close the other tabs/)
+      .waitFor()
+    await page.close()
+    await other.reload()
+    await expect.poll(() => tagsOf(other)).toContain('@me/tiny.q4_1')
+  })
+
   test('an answer that arrives continues, and a download resumes, while a model is added', async () => {
     let isReleased = false
     const slow = { '/inorigin/models/guide/onnx/model.onnx': () => isReleased }
     const { page, add: addModel } = await openBesideHub({ served: { slow } })
     await send(page, 'Who are you?')
-    await page.getByText(/^Downloading guide · /).waitFor()
+    await page.getByText(/^Downloading Guide · /).waitFor()
     await addModel('me/Tiny-GGUF')
     await said(page).getByText('@me/tiny.q4_1 was added').waitFor()
     isReleased = true
@@ -295,7 +308,7 @@ describe('the recommended model', { tags: ['slow'] }, () => {
     const options = { locale: 'fr-FR', before: watchProbe }
     const { page, faults } = await open({ served: { slow }, options })
     await send(page, 'Who are you?')
-    await page.getByText(/^Downloading guide · /).waitFor()
+    await page.getByText(/^Downloading Guide · /).waitFor()
     await openModels(page)
     const recommended = page.getByRole('region', { name: 'Recommended for this device' })
     await recommended.getByText(/to download/).waitFor()
@@ -319,19 +332,15 @@ describe('the recommended model', { tags: ['slow'] }, () => {
   })
 
   test('is offered where the guide does not know, and asked after the question about its download', async () => {
-    const entry = { ...largeEntry('@me/large'), name: 'Large 0.6B', languages: ['en'] }
-    const { page, ask, answer } = await open({ entries: [entry] })
-    await page.context().route('https://huggingface.co/**', (route) => route.abort())
+    const { page, ask, answer } = await open({ entries: [largeEntry('@me/large', 650_000_000)] })
     await ask('Write me a poem about the sea.')
     expect(await answer()).toMatch(/don't know/)
-    const offer = page
-      .locator('.turn')
-      .last()
-      .getByRole('button', { name: /^Use .* [MG]B$/ })
-    await offer.click()
-    expect(await selected(page)).not.toBe('@inorigin/guide')
-    expect(await page.evaluate(() => (window as PlaygroundWindow).inorigin !== undefined)).toBe(
-      true,
-    )
+    await page.getByRole('button', { name: 'Use Large · 650 MB' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Download Large?' })
+    expect(await dialog.innerText()).toMatch(/Download\s+650 MB, files of wasm/)
+    expect(await dialog.innerText()).toMatch(/Languages\s+English/)
+    await dialog.getByRole('button', { name: 'Not now' }).click()
+    await page.getByRole('alert').getByText('Large was not downloaded').waitFor()
+    expect(await selected(page)).toBe('@me/large')
   })
 })

@@ -96,7 +96,7 @@ describe('with the embedded models', () => {
     { tags: ['slow'] },
     async () => {
       const { page } = await open(undefined, { before: countChats, ...PHONE })
-      await page.getByText('Runs here').waitFor()
+      await page.locator('#model:enabled').waitFor()
       await openCompare(page, 'What is 2 + 3?')
       const add = page.getByRole('button', { name: 'Add a column' })
       await add.click()
@@ -121,7 +121,7 @@ describe('with the embedded models', () => {
 
   test('the palette opens the panel of a phone by touch', { tags: ['slow'] }, async () => {
     const { page } = await open(undefined, PHONE)
-    await page.getByText('Runs here').waitFor()
+    await page.locator('#model:enabled').waitFor()
     await page.getByRole('button', { name: 'Commands' }).tap()
     await page.getByRole('option', { name: 'Show the settings' }).tap()
     await page.getByLabel('System prompt').waitFor()

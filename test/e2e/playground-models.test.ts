@@ -157,12 +157,16 @@ describe('the page of models', () => {
     const { page } = await openModels({ entries: [entry] })
     const card = cardOf(page, 'Mine')
     expect(await card.innerText()).toContain('not looked up yet')
+    expect(await card.innerText()).toMatch(/Unverified\s+stated by the catalog/)
     await card.getByText('Look up its size and fit').click()
     await card.getByText('The hub of @me/guide cannot be reached now.').waitFor()
     refusing.refuseWith = 0
     await card.locator('summary').click()
     await card.locator('summary').click()
     await card.getByText(/, chosen/).waitFor()
+    await card.getByText('tiny-1.0').waitFor()
+    expect(await card.innerText()).toMatch(/Download\s+6\.\d MB/)
+    expect(await card.innerText()).not.toContain('Unverified')
     expect(refusing.asked.some((path) => path.endsWith('.onnx'))).toBe(false)
 
     await press(card, 'Remove from my catalog')

@@ -33,6 +33,7 @@ const PICTURE = join(import.meta.dirname, '../models/vision/wide.png')
 const FILES = {
   sound: echoFile('float32', [1, 'samples']),
   bytes: echoFile('uint8', ['length']),
+  found: foundFile(),
 }
 
 function echoFile(type: 'float32' | 'uint8', shape: (number | string)[]): Uint8Array {
@@ -40,6 +41,28 @@ function echoFile(type: 'float32' | 'uint8', shape: (number | string)[]): Uint8A
     inputs: [{ name: 'given', type, shape }],
     outputs: [{ name: 'same', type, shape }],
     nodes: [{ type: 'Identity', inputs: ['given'], outputs: ['same'] }],
+  })
+}
+
+/** Returns a graph that finds a cat in the left half of each picture and a dog in the right one. */
+function foundFile(): Uint8Array {
+  const pixels = { type: 'float32', shape: [1, 3, 1, 2] } as const
+  const numbers = (name: string, shape: number[], values: number[]) => {
+    const data = new Uint8Array(Float32Array.from(values).buffer)
+    return { name, type: 'float32', shape, data } as const
+  }
+  return onnxFile({
+    inputs: [{ name: 'x', ...pixels }],
+    outputs: [
+      { name: 'y', ...pixels },
+      { name: 'classes', type: 'float32', shape: [1, 2, 2] },
+      { name: 'places', type: 'float32', shape: [1, 2, 4] },
+    ],
+    nodes: [{ type: 'Identity', inputs: ['x'], outputs: ['y'] }],
+    weights: [
+      numbers('classes', [1, 2, 2], [0.95, 0.05, 0.1, 0.9]),
+      numbers('places', [1, 2, 4], [0.25, 0.5, 0.5, 1, 0.75, 0.5, 0.5, 1]),
+    ],
   })
 }
 
@@ -57,6 +80,26 @@ const SOUND = echoEntry('sound', 'float32', {
   given: { tensor: 'given', audio: { rate: 8000, window: 4000 } },
 })
 const BYTES = echoEntry('bytes', 'binary')
+const FOUND = predictorEntry('@test/found', '/echo/found.onnx', FILES.found, {
+  signature: {
+    inputs: [{ name: 'x', type: 'image' }],
+    outputs: [
+      { name: 'objects', type: 'list' },
+      { name: 'parts', type: 'list' },
+    ],
+  },
+  bindings: {
+    x: { tensor: 'x', image: { width: 2, height: 1, channels: 'rgb', order: 'nchw' } },
+    objects: {
+      tensor: 'classes',
+      steps: [{ step: 'objects', boxes: 'places', labels: { names: ['cat', 'dog'] } }],
+    },
+    parts: {
+      tensor: 'y',
+      steps: [{ step: 'segments', labels: { names: ['red', 'green', 'blue'] } }],
+    },
+  },
+})
 
 const folder = mkdtempSync(join(tmpdir(), 'echo-'))
 let browser: Browser
@@ -66,7 +109,7 @@ let playground: Playground | undefined
 beforeAll(async () => {
   for (const [name, file] of Object.entries(FILES))
     writeFileSync(join(folder, `${name}.onnx`), file)
-  const pages = { '/catalog.json': JSON.stringify(valuesCatalog(MIXED, SOUND, BYTES)) }
+  const pages = { '/catalog.json': JSON.stringify(valuesCatalog(MIXED, SOUND, BYTES, FOUND)) }
   site = await openSite({ folders: { ...VALUES, '/echo/': folder }, pages })
   browser = await openBrowser()
 })
@@ -237,6 +280,44 @@ test('an image is dropped and pasted', async () => {
   }
   expect(await give(hint, 'drop', SOUND_FILE, 'audio/wav')).toBe(true)
   await page.getByText('This browser cannot read drop.file as an image.').waitFor()
+})
+
+test('what is found in a picture is drawn on it, with a list of colors', async () => {
+  const page = await openForm('@test/found')
+  await page.getByText('Choose a file, or drop or paste an image here.').waitFor()
+  await page.locator('.predictor-form input[type=file]').setInputFiles(PICTURE)
+  await page.getByRole('img', { name: 'Image for x' }).waitFor()
+  await predict(page)
+  const outputs = outputsOf(page)
+  const objects = outputs.getByRole('list', { name: 'objects' })
+  expect(await objects.getByRole('listitem').allInnerTexts()).toEqual([
+    expect.stringMatching(/^cat\s*95 %$/),
+    expect.stringMatching(/^dog\s*90 %$/),
+  ])
+  // The line of the dog's box is in the middle of the picture, below its name, and has the color of the list.
+  const line = await outputs
+    .getByRole('img', { name: 'objects: cat, dog' })
+    .evaluate((canvas: HTMLCanvasElement) => {
+      const { width, height } = canvas
+      const [red, green, blue] =
+        canvas.getContext('2d')?.getImageData(width / 2, height - 10, 1, 1).data ?? []
+      return `rgb(${red}, ${green}, ${blue})`
+    })
+  const swatch = objects.locator('i').last()
+  expect(await swatch.evaluate((one) => getComputedStyle(one).backgroundColor)).toBe(line)
+
+  const parts = outputs.getByRole('list', { name: 'parts' })
+  const [part] = await parts.getByRole('listitem').allInnerTexts()
+  expect(part).toMatch(/^(red|green|blue)$/)
+  // Its color lies over the picture.
+  const [plain, marked] = await Promise.all(
+    [
+      page.getByRole('img', { name: 'Image for x' }),
+      outputs.getByRole('img', { name: /^parts: / }),
+    ].map((image) => image.evaluate((canvas: HTMLCanvasElement) => canvas.toDataURL())),
+  )
+  expect(marked).not.toBe(plain)
+  expect(await findAccessibilityProblems(page)).toEqual([])
 })
 
 test('sound is dropped, pasted and recorded in place of numbers, and played', async () => {

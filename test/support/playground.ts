@@ -262,16 +262,17 @@ export const give = (target: Locator, how: 'drop' | 'paste', path: string, type:
     [how, readFileSync(path, 'base64'), type] as const,
   )
 
-/** A model of 912 MB whose file is nowhere. */
-export function largeEntry(tag: string): object {
+/** A model of 912 MB, or another size, whose file is nowhere. */
+export function largeEntry(tag: string, bytes = 912_000_000): object {
   const resource = { type: 'onnx', url: 'https://127.0.0.1:9/model.onnx', name: 'onnx/model.onnx' }
   const implementation = {
     id: 'wasm',
     engine: 'onnx',
     device: 'wasm',
-    resources: [{ ...resource, bytes: 912_000_000, sha256: '0'.repeat(64) }],
+    resources: [{ ...resource, bytes, sha256: '0'.repeat(64) }],
   }
-  const about = { type: 'model', tag, name: 'Large', created: '2026-01-01T00:00:00Z' }
+  const created = '2026-01-01T00:00:00Z'
+  const about = { type: 'model', tag, name: 'Large', languages: ['en'], created }
   const limits = { maxInputTokens: 2048, maxOutputTokens: 512 }
   return { ...about, ...limits, implementations: [implementation] }
 }

@@ -618,6 +618,25 @@ def captions(folder):
     return "image-to-text-with-past", "image-to-text"
 
 
+def handwriting(folder):
+    tokenizer = train_bytes(folder, 64, transformers.RobertaTokenizerFast)
+    sizes = dict(d_model=32, decoder_layers=2, decoder_attention_heads=4, decoder_ffn_dim=64)
+    decoder = transformers.TrOCRConfig(
+        **sizes, vocab_size=len(tokenizer), max_position_embeddings=64, cross_attention_hidden_size=VIT["hidden_size"]
+    )
+    encoder = transformers.ViTConfig(image_size=32, patch_size=8, **VIT)
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(
+        encoder, decoder, decoder_start_token_id=2, pad_token_id=1, eos_token_id=2, tie_word_embeddings=False
+    )
+    model = randomize(transformers.VisionEncoderDecoderModel(config=config))
+    model.generation_config.update(
+        max_length=24, num_beams=4, no_repeat_ngram_size=3, eos_token_id=2, pad_token_id=1, decoder_start_token_id=2
+    )
+    model.save_pretrained(folder)
+    transformers.ViTImageProcessor(size=dict(height=32, width=32)).save_pretrained(folder)
+    return "image-to-text-with-past", "image-to-text"
+
+
 def detr():
     backbone = transformers.ResNetConfig(**RESNET, out_features=["stage2"])
     return transformers.DetrConfig(
@@ -872,6 +891,7 @@ MAKERS = {
     "marian": marian,
     "nllb": nllb,
     "vit-gpt2": captions,
+    "trocr": handwriting,
     "whisper": whisper,
     "ast": spectrogram_classifier,
     "wav2vec2-ctc": recognizer,
@@ -935,7 +955,7 @@ MAKERS = {
 }
 
 # Folders whose decoder is one graph for all tokens. The others have one for the first run.
-MERGED = ["t5", "marian", "vit-gpt2", "whisper", "whisper-trained"]
+MERGED = ["t5", "marian", "vit-gpt2", "trocr", "whisper", "whisper-trained"]
 
 
 def units(text, place):
@@ -1021,7 +1041,11 @@ def cases_of(task, source, inputs):
     if task == "image-to-text":
         names = pictures(inputs)
         return [
-            {"file": name, "inputs": {}, "text": run(Image.open(inputs / name))[0]["generated_text"]}
+            {
+                "file": name,
+                "inputs": {},
+                "text": run(Image.open(inputs / name), generate_kwargs=dict(num_beams=1))[0]["generated_text"],
+            }
             for name in names
         ]
     if task == "text-classification":
