@@ -10,7 +10,7 @@ import type {
   TaskOptions,
 } from './server.ts'
 import { askPersistence } from './store/persistence.ts'
-import type { Caller, HostService, Imported, Tag } from './types/index.ts'
+import type { Caller, HostService, Imported, PredictionStep, Tag } from './types/index.ts'
 import {
   assertKnownOptions,
   isFile,
@@ -48,7 +48,7 @@ export function createServer(parts: ServerParts): Server {
   const predict = (async (tag: Tag, inputs: Record<string, unknown>, options?: PredictOptions) => {
     const { configuration, ...task } = parseOptions(options, names.PREDICT_OPTIONS)
     return (carry ?? (await loadCarry()))(inputs, (plain) =>
-      host.predict(parseTag(tag), plain, configuration, toCaller(task)),
+      host.predict(parseTag(tag), plain, configuration, toPredictCaller(task)),
     )
   }) as Server['predict']
   const origin = scope.href.replace(/\/$/, '')
@@ -116,7 +116,7 @@ function createSessionOpener(host: HostService): Server['session'] {
     ])
     const chain = new StateChain()
     const predict = async (inputs: Record<string, unknown>, task?: TaskOptions) => {
-      const caller = toCaller(parseOptions(task, names.TASK_OPTIONS))
+      const caller = toPredictCaller(parseOptions(task, names.TASK_OPTIONS))
       // The inputs are captured now, although the prediction may have to wait.
       return withTransferableInputs(inputs, (plain) =>
         chain.next(
@@ -174,6 +174,12 @@ function importFiles(
   const { name, tensors, ...task } = parseOptions(options, names.IMPORT_OPTIONS)
   return host.importTag(tag, files, { name, tensors }, toCaller(task))
 }
+
+const toPredictCaller = ({ signal, onProgress, onText }: PredictOptions) =>
+  toCaller<PredictionStep>({
+    signal,
+    onProgress: (step) => ('text' in step ? onText?.(step.text) : onProgress?.(step)),
+  })
 
 const toCaller = <Event>({
   signal = neverAborted,

@@ -42,6 +42,11 @@ export interface LoadOptions extends TaskOptions {
 export interface PredictOptions extends TaskOptions {
   /** The `configuration` of an earlier prediction. Default: the best one for this device. */
   configuration?: string
+  /**
+   * Callback for the text that a predictor writes, as far as it is written, several times a second. A text that
+   * begins again, as after the end of the tab that wrote it, becomes shorter. It is not called for several texts.
+   */
+  onText?: (text: string) => void
 }
 
 /** The models and predictors of the catalog on this device. */
@@ -339,7 +344,11 @@ export const CONFIGURATION_ONLY: OptionNames<Pick<PredictOptions, 'configuration
 }
 export const TASK_OPTIONS: OptionNames<TaskOptions> = { signal: true, onProgress: true }
 export const LOAD_OPTIONS: OptionNames<LoadOptions> = { ...TASK_OPTIONS, retryCrashed: true }
-export const PREDICT_OPTIONS: OptionNames<PredictOptions> = { ...TASK_OPTIONS, configuration: true }
+export const PREDICT_OPTIONS: OptionNames<PredictOptions> = {
+  ...TASK_OPTIONS,
+  configuration: true,
+  onText: true,
+}
 export const BRIDGE_OPTIONS: OptionNames<BridgeOptions> = {
   token: true,
   reconnect: true,

@@ -6,7 +6,7 @@ import { parseSync } from 'vite'
 /** What must stay small: kilobytes (1,000 bytes) after gzip, of a script and all that it imports at once. */
 export const BUDGETS = [
   { name: 'service worker', file: 'sw.js', limit: 40 },
-  { name: 'page client', file: 'index.js', limit: 17 },
+  { name: 'page client', file: 'index.js', limit: 18 },
   { name: 'model store', file: 'store.js', limit: 3 },
   { name: 'React hooks', file: 'react.js', limit: 4 },
   { name: 'test server', file: 'testing.js', limit: 65 },

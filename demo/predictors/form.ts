@@ -51,7 +51,10 @@ export function createForm(server: Server, handle: PredictorHandle): PredictorFo
     const picture = pictureOf(values)
     try {
       const inputs = Object.fromEntries([...values].map(([name, { value }]) => [name, value]))
-      const result = await handle.predict(inputs, { signal, onProgress })
+      const onText = (text: string): void => {
+        if (!signal.aborted) results.replaceChildren(element('p', 'predictor-value', text))
+      }
+      const result = await handle.predict(inputs, { signal, onProgress, onText })
       results.replaceChildren(...showOutputs(result, signature, picture))
       said.textContent = runTime(result)
     } catch (error) {

@@ -74,7 +74,8 @@ const service: ModelService = {
   openModel,
   loadModel,
   openPredictor: loadPredictor,
-  predict: (inputs, { signal }) => runPredictor(inputs, (opened) => opened.predict(inputs, signal)),
+  predict: (inputs, { signal, onEvent }) =>
+    runPredictor(inputs, (opened) => opened.predict(inputs, signal, (text) => onEvent?.({ text }))),
   predictNext: (inputs, state, { signal }) =>
     // Only `predictNext` makes states, and pages return them unchanged.
     runPredictor(inputs, (opened) => opened.predictNext(inputs, state as Carried | null, signal)),

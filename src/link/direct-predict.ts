@@ -5,7 +5,14 @@
  */
 import { InoriginError } from '../error.ts'
 import { DIRECT_METHODS } from '../types/control.ts'
-import type { Caller, DirectPredictor, HostService, LoadProgress, Tag } from '../types/index.ts'
+import type {
+  Caller,
+  DirectPredictor,
+  HostService,
+  LoadProgress,
+  PredictionStep,
+  Tag,
+} from '../types/index.ts'
 import { isHostLost, type Link } from './link.ts'
 import { remote, rerunOnDeath } from './ask.ts'
 
@@ -66,9 +73,9 @@ class DirectLinks {
   async call<Result>(
     tag: Tag,
     configuration: string | undefined,
-    caller: Caller<LoadProgress>,
-    callWorker: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
-    callHost: (caller: Caller<LoadProgress>) => Promise<Result>,
+    caller: Caller<PredictionStep>,
+    callWorker: (worker: DirectPredictor, caller: Caller<{ text: string }>) => Promise<Result>,
+    callHost: (caller: Caller<PredictionStep>) => Promise<Result>,
   ): Promise<Result> {
     const key = JSON.stringify([tag, configuration])
     const directLink = this.#links.get(key)
@@ -79,8 +86,8 @@ class DirectLinks {
         if (directLink.progress) caller.onEvent?.(directLink.progress)
       }
       try {
-        const { signal } = caller
-        return await callWorker(directLink.predictor, { key: null, signal, onAck })
+        const { signal, onEvent } = caller
+        return await callWorker(directLink.predictor, { key: null, signal, onAck, onEvent })
       } catch (error) {
         if (isAcknowledged && isFinal(error)) throw error
         // The next prediction then does not wait for the same timeout.
@@ -88,9 +95,9 @@ class DirectLinks {
       }
     }
     let latest: LoadProgress | undefined
-    const onEvent = (progress: LoadProgress) => {
-      latest = progress
-      caller.onEvent?.(progress)
+    const onEvent = (step: PredictionStep) => {
+      if ('phase' in step) latest = step
+      caller.onEvent?.(step)
     }
     const result = await rerunOnDeath(() => callHost({ ...caller, onEvent }))
     if (!this.#links.has(key)) void this.#open(key, tag, configuration, latest)

@@ -153,10 +153,15 @@ export class OpenPredictor {
 
   /**
    * Runs one prediction. Rejects with `invalid_request` that names the invalid input. Rejects with
-   * `aborted` at once, although a run that has started still completes.
+   * `aborted` at once, although a run that has started still completes. `onText` gets the text that is written,
+   * as far as it is, a few times a second.
    */
-  predict(inputs: unknown, signal: AbortSignal): Promise<PredictionResult> {
-    return this.#runAlone(planRuns(this.#parts, inputs, null), signal)
+  predict(
+    inputs: unknown,
+    signal: AbortSignal,
+    onText?: (text: string) => void,
+  ): Promise<PredictionResult> {
+    return this.#runAlone(planRuns(this.#parts, inputs, null), signal, onText)
   }
 
   /** Runs the next prediction of a session, from the state before it; `null` for the first. */
@@ -242,8 +247,12 @@ export class OpenPredictor {
     return this.#closing
   }
 
-  async #runAlone(planned: Promise<PlannedRuns>, signal: AbortSignal): Promise<PredictionResult> {
-    const { state: _, ...result } = await this.#run(planned, null, signal)
+  async #runAlone(
+    planned: Promise<PlannedRuns>,
+    signal: AbortSignal,
+    onText?: (text: string) => void,
+  ): Promise<PredictionResult> {
+    const { state: _, ...result } = await this.#run(planned, null, signal, onText)
     return result
   }
 
@@ -252,6 +261,7 @@ export class OpenPredictor {
     planned: Promise<PlannedRuns>,
     carried: Carried | null,
     signal: AbortSignal,
+    onText?: (text: string) => void,
   ): Promise<SessionPrediction> {
     const { tag } = this.#parts.entry
     const planning = planned.then((plan) => ({ plan, start: performance.now() }))
@@ -259,7 +269,9 @@ export class OpenPredictor {
     planning.catch(() => undefined)
     assertNotAborted(signal)
     this.#assertOpen()
-    const queued = this.#last.then(async () => this.#runAll((await planning).plan, carried, signal))
+    const queued = this.#last.then(async () =>
+      this.#runAll((await planning).plan, carried, signal, onText),
+    )
     this.#last = queued.catch(() => undefined)
     const done = Promise.all([planning, queued])
     const [{ start }, ran] = await unlessAborted(done, signal, () => cancelledError(signal))
@@ -278,11 +290,17 @@ export class OpenPredictor {
     assertNotAborted(signal)
   }
 
-  async #runAll(planned: PlannedRuns, carried: Carried | null, signal: AbortSignal) {
+  async #runAll(
+    planned: PlannedRuns,
+    carried: Carried | null,
+    signal: AbortSignal,
+    onText?: (text: string) => void,
+  ) {
     const { ort, run, bound, writer, transcriber } = this.#parts
     const pause = (): Promise<void> => this.#pause(signal)
+    const report = onText && createReport(onText)
     if (transcriber) {
-      const written = await transcriber.predict(planned.check(0, {}), pause)
+      const written = await transcriber.predict(planned.check(0, {}), pause, report)
       return { ...written, state: { tensors: {}, sound: null } }
     }
     let { device } = this.#parts
@@ -295,11 +313,25 @@ export class OpenPredictor {
       const ran = await runGraph(ort, run, bound, checked, signal)
       device = ran.device
       tensors = toNextTensors(bound.states, ran.outputs)
-      runs.push(writer ? await writer.write(ran, checked, pause) : ran)
+      runs.push(writer ? await writer.write(ran, checked, pause, report) : ran)
     }
     const outputs = decodeRuns(bound, runs, planned.isWindowed, carried !== null)
     const state = { tensors, sound: planned.sound ?? carried?.sound ?? null }
     return { outputs, state, device }
+  }
+}
+
+/** Minimum time in milliseconds between two reports of a text. */
+const REPORT_MS = 50
+
+/** Returns a function that passes a text on unless the one before was passed on just now. */
+function createReport(onText: (text: string) => void): (toText: () => string) => void {
+  let last = -Infinity
+  return (toText) => {
+    const now = performance.now()
+    if (now - last < REPORT_MS) return
+    last = now
+    onText(toText())
   }
 }
 

@@ -8,6 +8,7 @@ import type {
   LoadProgress,
   ModelState,
   PredictionResult,
+  PredictionStep,
   Predictor,
   Route,
   SessionPrediction,
@@ -61,7 +62,7 @@ export interface Control {
     tag: Tag,
     inputs: Record<string, unknown>,
     configuration: string | undefined,
-    caller: Caller<LoadProgress>,
+    caller: Caller<PredictionStep>,
   ): Promise<PredictionResult>
   /**
    * Runs the next prediction of a session, like {@link predict}. `state` is that of the prediction
@@ -72,7 +73,7 @@ export interface Control {
     inputs: Record<string, unknown>,
     configuration: string | undefined,
     state: unknown,
-    caller: Caller<LoadProgress>,
+    caller: Caller<PredictionStep>,
   ): Promise<SessionPrediction>
   /**
    * Passes a port to the caller that leads directly to the predictor's worker, and answers
@@ -125,7 +126,10 @@ export const HOST_SERVICE_METHODS: MethodTable<HostService> = {
 /** Calls that a page makes to the worker of a predictor over a direct port. */
 export interface DirectPredictor {
   /** Runs the predictor. */
-  predict(inputs: Record<string, unknown>, caller: Caller): Promise<PredictionResult>
+  predict(
+    inputs: Record<string, unknown>,
+    caller: Caller<{ text: string }>,
+  ): Promise<PredictionResult>
   /** Runs the next prediction of a session from the state of the one before. */
   predictNext(
     inputs: Record<string, unknown>,

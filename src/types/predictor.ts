@@ -156,6 +156,9 @@ export type RemotePredictionEvent =
   /** The last event. The results are in the order of the signature; `latency` is in milliseconds. */
   | { type: 'finish'; results: RemoteValue[]; latency: number }
 
+/** What a prediction reports before its result: its load, or the text that it has written so far. */
+export type PredictionStep = LoadProgress | { text: string }
+
 /** An event of a prediction that was accepted. */
 export type PredictionEvent =
   | { type: 'progress'; progress: LoadProgress }

@@ -257,3 +257,32 @@ test.each(['merged', 'divided', 'whole'])(
     })
   },
 )
+
+test(
+  'A text is reported as it is written, by the host and by the worker',
+  { tags: ['everyday'] },
+  async () => {
+    const predict = (text: string | string[]) =>
+      page.evaluate(async (given) => {
+        const { server } = globalThis as unknown as { server: Server }
+        // The first prediction goes to the host, and most others directly to the worker.
+        await server.models.unload('@me/merged')
+        const reports: string[][] = []
+        let whole: unknown
+        for (let run = 0; run < 5; run += 1) {
+          const own: string[] = []
+          const onText = (part: string): void => void own.push(part)
+          whole = (await server.predict('@me/merged', { text: given }, { onText })).outputs['text']
+          reports.push(own)
+        }
+        return { reports, whole }
+      }, text)
+    const { reports, whole } = await predict('How is a list sorted?')
+    for (const parts of reports) {
+      expect(parts.length).toBeGreaterThan(0)
+      for (const part of parts) expect(String(whole).startsWith(part)).toBe(true)
+    }
+    // Nobody could tell whose text it is.
+    expect((await predict(['Lists.', 'How?'])).reports.flat()).toEqual([])
+  },
+)

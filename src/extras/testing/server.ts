@@ -10,7 +10,13 @@ import {
 } from '../../host/requests/middleware.ts'
 import * as names from '../../server.ts'
 import type { PredictOptions, Server, TaskOptions } from '../../server.ts'
-import type { Caller, GenerationRequest, LoadProgress, Tag } from '../../types/index.ts'
+import type {
+  Caller,
+  GenerationRequest,
+  LoadProgress,
+  PredictionStep,
+  Tag,
+} from '../../types/index.ts'
 import { InoriginError } from '../../error.ts'
 import {
   assertKnownOptions,
@@ -112,10 +118,10 @@ function toLoadable(entry: TestEntry, type: Loadable['type']): Loadable {
   return { tag, name, type, bytes, load }
 }
 
-const toCaller = ({ signal = neverAborted, onProgress }: TaskOptions): Caller<LoadProgress> => ({
+const toCaller = ({ signal = neverAborted, onProgress }: TaskOptions): Caller<PredictionStep> => ({
   key: null,
   signal,
-  onEvent: onProgress,
+  onEvent: (step) => 'phase' in step && onProgress?.(step),
 })
 
 export type {

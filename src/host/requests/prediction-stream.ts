@@ -6,15 +6,18 @@ import type {
   LoadProgress,
   PredictionEvent,
   PredictionResult,
+  PredictionStep,
 } from '../../types/index.ts'
 import { LatestValue } from '../models/event-hub.ts'
 
 /** Runs a prediction. Its progress is followed by its result, with which it is accepted. */
 export async function streamPrediction(
-  run: (onProgress: (progress: LoadProgress) => void) => Promise<PredictionResult>,
+  run: (onStep: (step: PredictionStep) => void) => Promise<PredictionResult>,
 ): Promise<EventStream<AcceptedEvent | PredictionEvent>> {
   const latest = new LatestValue<LoadProgress | undefined>(undefined)
-  const running = run((progress) => latest.set(progress))
+  const running = run((step) => {
+    if ('phase' in step) latest.set(step)
+  })
     .then(withFiles)
     .finally(() => latest.complete())
   // The reader of the events gets the error.

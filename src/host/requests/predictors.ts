@@ -6,7 +6,7 @@ import type {
   Control,
   DirectPredictor,
   Host,
-  LoadProgress,
+  PredictionStep,
   Tag,
 } from '../../types/index.ts'
 import type { RecentInputs } from '../choice/recent-inputs.ts'
@@ -27,13 +27,13 @@ export function createPredictorControl(
     tag: Tag,
     inputs: Record<string, unknown>,
     configuration: string | undefined,
-    caller: Caller<LoadProgress>,
-    call: (worker: DirectPredictor, caller: Caller) => Promise<Result>,
+    caller: Caller<PredictionStep>,
+    call: (worker: DirectPredictor, caller: Caller<{ text: string }>) => Promise<Result>,
   ): Promise<Result> {
-    const { signal } = caller
+    const { signal, onEvent } = caller
     const acquire = () => leases.acquirePredictor(tag, configuration, signal)
     const loaded = withLoaded(acquire, caller, async ({ entry, worker }) => {
-      const result = await call(worker, { key: null, signal })
+      const result = await call(worker, { key: null, signal, onEvent })
       recentInputs.keep(entry, inputs)
       return result
     })

@@ -46,20 +46,31 @@ export class TextWriter {
 
   /**
    * Resolves with a text for each row of what the encoder returned. `pause` is called before each token,
-   * and rejects to end the writing.
+   * and rejects to end the writing. `report` is called after each token of a single text, with a function
+   * that returns the text so far.
    */
-  async write(run: GraphRun, checked: Checked, pause: () => Promise<void>): Promise<GraphRun> {
+  async write(
+    run: GraphRun,
+    checked: Checked,
+    pause: () => Promise<void>,
+    report?: (toText: () => string) => void,
+  ): Promise<GraphRun> {
     const { output, start, end } = this.#setup.layout
     const rules = this.#rulesOf(checked)
     const encoded = run.outputs.get(output)
     if (!encoded) return run
     const lengths = run.facts.texts?.rows.map(({ ids }) => ids.length)
     const texts: string[] = []
-    for (let row = 0; row < (encoded.shape[0] ?? 0); row++) {
+    const [rows = 0] = encoded.shape
+    for (let row = 0; row < rows; row++) {
       const own = rowOf(encoded, row, lengths?.[row])
       const tokens: number[] = []
       const writing = writeTokens(this.#session, own, { start, end, rules, pause })
-      for await (const { token } of writing) tokens.push(token)
+      for await (const { token } of writing) {
+        tokens.push(token)
+        // A character may need further tokens.
+        if (rows === 1) report?.(() => this.#decode(tokens).replace(/\uFFFD+$/, ''))
+      }
       texts.push(this.#decode(tokens))
     }
     const written: RawTensor = { type: 'string', data: texts, shape: [texts.length] }

@@ -81,9 +81,9 @@ export class Transcriber {
 
   /**
    * Resolves with the outputs of a prediction, and with the device that heard it. `pause` is called before
-   * each token, and rejects to end the writing.
+   * each token, and rejects to end the writing. `report` is called with a function that returns the text so far.
    */
-  async predict(checked: Checked, pause: Pause) {
+  async predict(checked: Checked, pause: Pause, report?: (toText: () => string) => void) {
     const language = readValue(checked, 'language')
     const hasSegments = readValue(checked, 'return_timestamps') === 1
     const options: TranscribeOptions = {
@@ -93,7 +93,11 @@ export class Transcriber {
     }
     const hearing = this.transcribe(checked, options, pause)
     let result = await hearing.next()
-    while (!result.done) result = await hearing.next()
+    for (let written = ''; !result.done; result = await hearing.next()) {
+      written += result.value.text
+      const soFar = written
+      report?.(() => soFar)
+    }
     const { text, segments, language: heard, device } = result.value
     const chunks = segments.map(({ text: own, start, end }) => ({
       text: own,

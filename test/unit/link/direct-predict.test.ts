@@ -10,9 +10,9 @@ import type {
   Caller,
   DirectPredictor,
   HostService,
-  LoadProgress,
   MethodTable,
   PredictionResult,
+  PredictionStep,
 } from '../../../src/types/index.ts'
 import { arrived } from '../../support/arrived.ts'
 import { progressOf } from '../../support/samples.ts'
@@ -49,12 +49,15 @@ function open(worker: Run = async () => 'worker') {
     latency: 1,
     device: 'wasm',
   })
-  async function predictOnWorker({ signal }: Caller) {
+  async function predictOnWorker({ signal }: Pick<Caller, 'signal'>) {
     asked.worker += 1
     return resultOf(await worker(signal))
   }
   const service: DirectPredictor = {
-    predict: (_inputs, caller) => predictOnWorker(caller),
+    predict: (_inputs, caller) => {
+      caller.onEvent?.({ text: 'written' })
+      return predictOnWorker(caller)
+    },
     predictNext: async (_inputs, carried, caller) => ({
       ...(await predictOnWorker(caller)),
       state: Number(carried) + 1,
@@ -95,7 +98,8 @@ function open(worker: Run = async () => 'worker') {
   const predict = async (
     inputs: Record<string, unknown> = {},
     { signal = new AbortController().signal, configuration = undefined as string | undefined } = {},
-    onEvent = ({ phase }: LoadProgress) => void reported.push(phase),
+    onEvent = (step: PredictionStep) =>
+      void reported.push('phase' in step ? step.phase : step.text),
   ) => {
     const caller = { key: null, signal, onEvent }
     const { outputs } = await direct.predict(TAG, inputs, configuration, caller)
@@ -137,7 +141,7 @@ test('from the second prediction on the worker is asked, and the progress is the
   const { predict, asked, reported } = await openDirect()
   expect(await Promise.all([predict(), predict()])).toEqual(['worker', 'worker'])
   expect(asked).toEqual({ ports: [[TAG, undefined]], host: 1, worker: 2 })
-  expect(reported).toEqual(['ready', 'ready', 'ready'])
+  expect(reported).toEqual(['ready', 'ready', 'written', 'ready', 'written'])
 })
 
 test('predictions that begin together open one port, and each configuration its own', async () => {
