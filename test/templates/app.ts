@@ -103,7 +103,7 @@ function startServer(
 export async function visit(context: BrowserContext, url: string): Promise<Page> {
   const page = await context.newPage()
   page.on('pageerror', (error) => expect.fail(`${url}: ${error.stack ?? error.message}`))
-  await page.goto(url)
+  await page.goto(url, { timeout: 120_000 })
   return page
 }
 
