@@ -10,7 +10,7 @@ export const keptModel = (): string | null => localStorage.getItem(MODEL)
 /** Keeps the tag of a model for the next visit. */
 export const keepModel = (tag: string): void => localStorage.setItem(MODEL, tag)
 
-/** What each style is, for those who know the endpoints. */
+/** Descriptions of the styles, for those who know the endpoints. */
 const ENDPOINTS: Readonly<Record<string, string>> = {
   completions: "POST /v1/chat/completions, as OpenAI's SDK sends them",
   messages: "POST /v1/messages, as Anthropic's SDK sends them",

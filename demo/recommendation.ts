@@ -26,7 +26,7 @@ export interface Recommendation {
   facts: string[]
 }
 
-/** What a model has to fit into, and whom it has to answer. */
+/** Device that a model has to fit into, and the language of the visitor. */
 export interface Place {
   device: Device
   /** Memory in bytes; `null` if the browser does not tell. */

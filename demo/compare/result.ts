@@ -28,7 +28,7 @@ export interface ColumnResult {
 
 export interface Comparison {
   prompt: string
-  /** What was said before the prompt. */
+  /** Exchanges before the prompt. */
   history: readonly Exchange[]
   /** Time of the comparison, in RFC 3339. */
   created: string

@@ -1,4 +1,4 @@
-/** What an entry needs: memory, and a place where it runs. */
+/** Needs of an entry: memory, and a place where it runs. */
 import type { ModelState, Reason } from '../../src/index.ts'
 import { countParameters, estimateBytes, estimateMemory } from '../estimate.ts'
 import { bytes } from '../format.ts'

@@ -1,4 +1,4 @@
-/** What a visitor names to add a model: a repository of the hub, a GGUF file of one, or an address. */
+/** Sources of a model that a visitor adds: a repository of the hub, a GGUF file of one, or an address. */
 import type { Tag } from '../../src/index.ts'
 import type { OwnEntry } from '../own-catalog.ts'
 

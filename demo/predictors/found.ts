@@ -1,4 +1,4 @@
-/** What a predictor found in a picture, drawn on it: objects with their boxes, or parts with their masks. */
+/** Draws objects and parts that a predictor found on their picture: boxes and masks. */
 import { element } from '../dom.ts'
 
 interface Box {

@@ -352,7 +352,7 @@ export interface TranscribedSegment {
   } | null
 }
 
-/** What is said in a sound. */
+/** Speech of a sound as text. */
 export interface Transcript {
   /** Text, mostly with a space before it. */
   text: string

@@ -16,7 +16,7 @@ import { PrefixCache, type PrefixCacheBudget, type SequenceEntry } from './prefi
 import { isActive, type LogitsReader, type SequenceRequest, Slot } from './slot.ts'
 import { Yielder } from './yielder.ts'
 
-/** Time in milliseconds without an answer after which the decoder may be warmed up further. */
+/** Time in milliseconds without an answer after which the decoder may be warmed up further, a guess. */
 const IDLE_MS = 500
 
 /** Number of lost devices that an answer survives. After more, its prompt may be the cause. */
@@ -43,7 +43,7 @@ export class Scheduler {
   #hasFailed = false
   /** The loop, while answers wait, or a run that warms up. */
   #running: Promise<void> | null = null
-  /** Runs that warm the decoder up and have not begun. */
+  /** Runs that warm the decoder up, without those that have begun. */
   #idleRuns: IdleRun[]
   #idleTimer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false

@@ -42,7 +42,7 @@ export function createTranscriptions({ entries, leases, decode }: TranscriptionO
         return
       } catch (thrown) {
         const error = await instance.explainFailure(thrown)
-        // What the client has read cannot be written again.
+        // The client has read a part, which cannot be written again.
         if (hasBegun || !shouldRetry(error)) throw error
       } finally {
         release()

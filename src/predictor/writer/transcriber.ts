@@ -34,7 +34,7 @@ type Mel = NonNullable<AudioLayout['mel']>
 type Piece = Extract<TranscriptionEvent, { type: 'text' }>
 type Pause = () => Promise<void>
 
-/** What is said, and the device that heard it. */
+/** Speech as text, and the device that heard it. */
 interface Heard extends Transcript {
   device: Device
 }
