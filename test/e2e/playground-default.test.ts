@@ -1,8 +1,9 @@
 /** Which model answers a visitor who has chosen none, with the real files. */
 import { chromium } from 'playwright'
 import { expect, inject, test } from 'vitest'
+import { SMOLLM2_SYSTEM } from '../../demo/smollm2.ts'
 import { chromiumLaunch } from '../setup/chromium.ts'
-import { ask, openPlayground, usePlayground, visit } from '../support/playground.ts'
+import { ask, openPlayground, openTab, usePlayground, visit } from '../support/playground.ts'
 
 /** Resolves with `true` in a page whose library is kept as a whole. */
 async function isKept(): Promise<boolean> {
@@ -28,6 +29,8 @@ test(
       await expect.poll(() => strip.innerText()).toContain("from this page's own server")
       await ask(page, 'What is the capital of France?')
       expect(await answer()).toBe('The capital of France is Paris.')
+      await openTab(page, 'Requests')
+      expect(await page.locator('#requests-last').textContent()).toContain(SMOLLM2_SYSTEM)
       expect(await page.locator('#model').inputValue()).toBe('@huggingfacetb/smollm2-135m')
       // It does not know inorigin, but the guide does.
       await ask(page, 'Why does the Anthropic SDK not want /v1 at the end?')
