@@ -1,6 +1,7 @@
 /** Decoders of the layouts that exports have, on either device. */
 import { requestGpu } from '../../src/device/gpu.ts'
 import type { Decoder, Logits, Sequence } from '../../src/engine/decoder.ts'
+import { withCaptureInputs } from '../../src/engine/onnx/capture-inputs.ts'
 import { OnnxDecoder } from '../../src/engine/onnx/decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from '../../src/engine/onnx/decoder/graph.ts'
 import { readOperations } from '../../src/engine/onnx/graph-file.ts'
@@ -35,6 +36,8 @@ export interface DecoderSource {
   large?: boolean
   /** `true` to convert the weights to 8-bit integers, as a load on WASM does. */
   int8?: boolean
+  /** `true` to capture the runs that recur, as a load on WebGPU does. */
+  captures?: boolean
 }
 
 /** Opens a runtime; models that share it share the shaders that its device has compiled. */
@@ -57,14 +60,17 @@ export async function openDecoder(
   shared?: OpenedRuntime,
 ): Promise<OpenedDecoder> {
   const { device, model, embed, contextWindow = 512, firstPosition = 0 } = source
-  const { heads, large, int8 } = source
+  const { heads, large, int8, captures = false } = source
   const within = shared ?? (await openRuntime(device, large))
   const { runtime, gpu } = within
   const read = typeof model === 'string' ? await readFiles(model) : { model, externalData: [] }
   const files = await withoutGguf(read, { contextTokens: contextWindow, signal: NEVER })
-  const session = await open(runtime, int8 ? await convertWeights(files, 'int8', NEVER) : files)
+  const converted = int8 ? await convertWeights(files, 'int8', NEVER) : files
+  const graph = captures ? await withCaptureInputs(converted) : converted
+  if (!graph) throw new Error('The runs of this decoder cannot be captured.')
+  const session = await open(runtime, graph, captures)
   const first = embed === undefined ? null : await open(runtime, await readFiles(embed))
-  const operations = await readOperations(files.model)
+  const operations = await readOperations(graph.model)
   const decoder = new OnnxDecoder(runtime, first ? { decoder: session, embed: first } : session, {
     contextWindow,
     firstPosition,
@@ -72,6 +78,7 @@ export async function openDecoder(
     operations,
     heads,
   })
+  if (captures && !(await decoder.checkCaptures())) throw new Error('Captured runs differ.')
   const close = async (): Promise<void> => {
     await decoder.close()
     await session.release()
@@ -83,9 +90,14 @@ export async function openDecoder(
 
 const NEVER = new AbortController().signal
 
-const open = (runtime: Runtime, { model, externalData }: GraphFiles): Promise<Session> =>
+const open = (
+  runtime: Runtime,
+  { model, externalData }: GraphFiles,
+  captures = false,
+): Promise<Session> =>
   runtime.createSession(model, {
     externalData,
+    captures,
     keepOnDevice: staysOnDevice,
     keepInHeap: staysInHeap,
   })

@@ -181,7 +181,7 @@ function addAttribute(node: Node, bytes: Uint8Array): void {
 }
 
 /** Returns the only element of a tensor of type int64 or int32; `null` for other tensors. */
-export function readInteger(tensor: Uint8Array): number | null {
+function readInteger(tensor: Uint8Array): number | null {
   const [typeBytes] = valuesOf(tensor, TENSOR.type)
   const type = typeBytes && toInteger(typeBytes)
   if (type !== INT32 && type !== INT64) return null
@@ -196,6 +196,25 @@ export function readInteger(tensor: Uint8Array): number | null {
   const view = new DataView(raw.buffer, raw.byteOffset, raw.length)
   if (others.length > 0 || view.byteLength !== (type === INT32 ? 4 : 8)) return null
   return type === INT32 ? view.getInt32(0, true) : Number(view.getBigInt64(0, true))
+}
+
+/** Size in bytes beyond which a constant is no single integer: its name may be long. */
+const MAX_INTEGER_BYTES = 1024
+
+/** Returns a function that resolves with a constant of one integer; with `null` for all other tensors. */
+export function createIntegerReader(
+  model: Blob,
+  { nodes, constants }: GraphFile,
+): (name: string) => Promise<number | null> {
+  const producers = new Map(
+    nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)),
+  )
+  return async (name) => {
+    const constant = constants.get(name)
+    if (!constant) return producers.get(name)?.integer ?? null
+    if (constant.to - constant.from > MAX_INTEGER_BYTES) return null
+    return readInteger(new Uint8Array(await model.slice(constant.from, constant.to).arrayBuffer()))
+  }
 }
 
 const isOneNumber = (bytes: Uint8Array): boolean => readNumber(bytes, 0)?.to === bytes.length

@@ -6,6 +6,7 @@ import type { DecoderLoadOptions, LoadedDecoder } from '../decoder-engine.ts'
 import type { Decoder, IdleRun, Logits, Sequence } from '../decoder.ts'
 import type { EngineSetup, Files } from '../engine.ts'
 import { loadingCancelled, resourceMissing, retryOnLostGpu, settleWithTimeout } from '../failure.ts'
+import { withCaptureInputs } from './capture-inputs.ts'
 import { OnnxDecoder } from './decoder/decoder.ts'
 import { staysInHeap, staysOnDevice } from './decoder/graph.ts'
 import { convertWeights } from './convert-weights.ts'
@@ -36,6 +37,8 @@ interface DecoderSetup extends DecoderLoadOptions {
   started?: Promise<StartedRuntime>
   /** Images in prompts, if the model sees any. */
   images?: ImageStore | null
+  /** `false` to capture no runs on WebGPU. Default: `true`, for decoders that allow it. */
+  captures?: boolean
 }
 
 /**
@@ -101,6 +104,13 @@ export async function loadDecoder(
   }
 }
 
+/** What a session of a model is for; see the options of `Runtime.createSession`. */
+interface SessionKind {
+  compact: boolean
+  onCpu?: boolean
+  captures?: boolean
+}
+
 async function open(
   options: DecoderSetup,
   files: ModelFiles,
@@ -116,8 +126,11 @@ async function open(
     if (signal.aborted) throw loadingCancelled()
   }
   const large = hasLargeWeights(files)
-  const session = (runtime: Runtime, graph: GraphFiles, onCpu = false): Promise<Session> =>
-    openSession(runtime, graph, { compact: large, onCpu }, releases)
+  const session = (
+    runtime: Runtime,
+    graph: GraphFiles,
+    more: Omit<SessionKind, 'compact'> = {},
+  ): Promise<Session> => openSession(runtime, graph, { compact: large, ...more }, releases)
 
   // A runtime compiles, and a GPU is tested, while the weights are read.
   const started = options.started ?? startRuntime(options, large, signal)
@@ -138,27 +151,39 @@ async function open(
     // Reading waits for the disk while the runtime waits for its own files.
     const operations = readOperations(main.model)
     operations.catch(() => undefined)
+    const capturing = device === 'webgpu' && !embed && options.captures !== false
+    const capturable = capturing ? withCaptureInputs(main) : null
+    capturable?.catch(() => undefined)
     assertNotAborted()
     const { runtime, gpu, verdict } = await started
     assertNotAborted()
-    const whole = await session(runtime, main)
-    assertNotAborted()
-    const sessions = embed ? { decoder: whole, embed: await session(runtime, embed) } : whole
+    const embedding = embed && (await session(runtime, embed))
     if (images) {
       assertNotAborted()
       if (!vision || !embed) throw resourceMissing('onnx/vision_encoder.onnx')
-      const createSession = (onCpu: boolean) => session(runtime, vision, onCpu)
+      const createSession = (onCpu: boolean) => session(runtime, vision, { onCpu })
       images.setEncoder(await openEncoder(runtime, vision, createSession, options))
     }
     assertNotAborted()
-    const decoder = new OnnxDecoder(runtime, sessions, {
-      ...options,
-      gpu,
-      maxShortLength,
-      operations: await operations,
-      images: images ?? undefined,
-    })
-    releases.push(() => decoder.close())
+    const openDecoder = async (graph: GraphFiles, captures: boolean): Promise<OpenedDecoder> => {
+      const whole = await session(runtime, graph, { captures })
+      const sessions = embedding ? { decoder: whole, embed: embedding } : whole
+      const decoder = new OnnxDecoder(runtime, sessions, {
+        ...options,
+        gpu,
+        maxShortLength,
+        operations: await operations,
+        images: images ?? undefined,
+      })
+      releases.push(() => decoder.close())
+      const close = async (): Promise<void> => {
+        await decoder.close()
+        await whole.release()
+      }
+      return { decoder, close }
+    }
+    const { decoder } =
+      (await openCapturing(await capturable, openDecoder)) ?? (await openDecoder(main, false))
     await decoder.checkChunks()
     assertNotAborted()
     performance.mark('inorigin:session')
@@ -177,11 +202,38 @@ async function open(
   }
 }
 
+/** A decoder, and what frees it and its session before the others. */
+interface OpenedDecoder {
+  decoder: OnnxDecoder
+  close(): Promise<void>
+}
+
+/**
+ * Opens a decoder that captures its runs. Resolves with `null` if there is no graph for it, if the runtime refuses to
+ * capture it, or if its logits would be others.
+ */
+async function openCapturing(
+  graph: GraphFiles | null,
+  openDecoder: (graph: GraphFiles, captures: boolean) => Promise<OpenedDecoder>,
+): Promise<OpenedDecoder | null> {
+  if (!graph) return null
+  const opened = await openDecoder(graph, true).catch((thrown: unknown) => {
+    if (CAPTURE_REFUSED.test(InoriginError.from(thrown).message)) return null
+    throw thrown
+  })
+  if (!opened || (await opened.decoder.checkCaptures())) return opened
+  await opened.close()
+  return null
+}
+
+/** Message of the runtime for a graph of which it would compute a part on the CPU. */
+const CAPTURE_REFUSED = /cannot use the graph capture feature/
+
 /** Opens a session, which is released with the others unless it was before. */
 async function openSession(
   runtime: Runtime,
   { model, externalData }: GraphFiles,
-  options: { compact: boolean; onCpu: boolean },
+  options: SessionKind,
   releases: (() => unknown)[],
 ): Promise<Session> {
   const created = await runtime.createSession(model, {

@@ -5,13 +5,13 @@
  * keys of both kinds. With the input, all tokens of a sequence use the same factors.
  */
 import {
+  createIntegerReader,
   findNeeded,
   type GraphFile,
   type Node,
   nodeField,
   portField,
   readGraphFile,
-  readInteger,
   readsOf,
 } from './graph-file.ts'
 import type { GraphFiles } from './model-files.ts'
@@ -35,9 +35,6 @@ const OPPOSITES = { Identity: 'Not', Not: 'Identity' } as const
 
 /** Operators that may stand between a comparison and the choice that it makes. */
 const CONVERSIONS: ReadonlySet<string> = new Set(['Identity', 'Not', 'Cast'])
-
-/** Size in bytes beyond which a constant is no single integer: its name may be long. */
-const MAX_INTEGER_BYTES = 1024
 
 /** Inputs of a decoder whose shapes or values say how many tokens there are. */
 const LENGTH_INPUTS: ReadonlySet<string> = new Set(['input_ids', 'attention_mask', 'position_ids'])
@@ -70,16 +67,11 @@ export async function withRopeSwitch(
 
 /** Returns the comparisons that choose between constants by the number of tokens, with the limit. */
 async function findLengthChoices(model: Blob, graph: GraphFile) {
-  const { nodes, constants } = graph
+  const { nodes } = graph
   const producers = new Map(
     nodes.flatMap((node) => node.outputs.map((name) => [name, node] as const)),
   )
-  const readLimit = async (name = ''): Promise<number | null> => {
-    const constant = constants.get(name)
-    if (!constant) return producers.get(name)?.integer ?? null
-    if (constant.to - constant.from > MAX_INTEGER_BYTES) return null
-    return readInteger(new Uint8Array(await model.slice(constant.from, constant.to).arrayBuffer()))
-  }
+  const readLimit = createIntegerReader(model, graph)
   /** Returns the comparison behind a condition, which may be negated or converted. */
   const findComparison = (condition = ''): Node | undefined => {
     const node = producers.get(condition)

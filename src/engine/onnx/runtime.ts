@@ -51,6 +51,11 @@ interface SessionOptions {
    */
   keepInHeap?: (output: string) => boolean
   /**
+   * `true` to let runs be captured, on `webgpu`. The runtime refuses a graph of which it would compute a part on the
+   * CPU. Default: `false`.
+   */
+  captures?: boolean
+  /**
    * `true` to run on the CPU although the runtime is one for `webgpu`, with its WebAssembly. Default:
    * `false`.
    */
@@ -63,10 +68,15 @@ export interface Session {
   readonly outputs: readonly InferenceSession.ValueMetadata[]
   /** Memory where tensors may stay between runs; present with `keepInHeap`. */
   readonly heap?: Heap
-  /** Runs the graph. Rejects with `unavailable` if the device failed. `fetches` default to all. */
+  /**
+   * Runs the graph. Rejects with `unavailable` if the device failed. `fetches` default to all. With `captures`, the
+   * first run with a number `capture` is recorded and computed twice, and each later one with that number submits
+   * the same commands again. It reads and writes the buffers of the first run, whichever are given.
+   */
   run(
     feeds: Record<string, Tensor>,
     fetches?: InferenceSession.FetchesType,
+    capture?: number,
   ): Promise<Record<string, Tensor>>
   release(): Promise<void>
 }
@@ -161,11 +171,14 @@ export class Runtime {
       inputs: created.inputMetadata,
       outputs: created.outputMetadata,
       ...(options.keepInHeap && created instanceof HeapSession && { heap: created.heap }),
-      run: (feeds, fetches) =>
+      run: (feeds, fetches, capture) =>
         this.#queue.run(
           () => {
             if (isInMemory) assertFitsInMemory(weight, feeds)
-            return created.run(feeds, fetches ?? created.outputMetadata.map(({ name }) => name))
+            const wanted = fetches ?? created.outputMetadata.map(({ name }) => name)
+            return options.captures && !(created instanceof HeapSession)
+              ? created.run(feeds, wanted, captureOptions(capture))
+              : created.run(feeds, wanted)
           },
           (thrown) => InoriginError.from(thrown),
         ),
@@ -233,17 +246,40 @@ const hasOnlySupportedTensors = ({ inputMetadata, outputMetadata }: HeapSession)
 function sessionOptions(
   device: Device,
   gpu: GPUDevice | undefined,
-  { externalData, compact, keepOnDevice }: SessionOptions,
+  { externalData, compact, keepOnDevice, captures }: SessionOptions,
 ): InferenceSession.SessionOptions {
   const shared = { externalData, extra: configOf({ compact }), logSeverityLevel: 3 } as const
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
-  return {
+  const options: InferenceSession.SessionOptions = {
     ...shared,
     // With validation enabled, the runtime would swallow the errors that the GPU reports.
     executionProviders: [{ name: 'webgpu', device: gpu, validationMode: 'disabled' }],
     preferredOutputLocation: keepOnDevice && locations(keepOnDevice),
   }
+  return captures ? withCaptures(options) : options
 }
+
+/**
+ * Returns the options of a session whose runs can be captured. With `enableGraphCapture`, the JavaScript of
+ * onnxruntime-web 1.30 would bind the tensors of the first run to all others, so that there could be no prompts
+ * beside captured steps. Its first read of the option is that for the device, so only that one gets `true`.
+ */
+function withCaptures(options: InferenceSession.SessionOptions): InferenceSession.SessionOptions {
+  let isFirstRead = true
+  return Object.defineProperty(options, 'enableGraphCapture', {
+    enumerable: true,
+    get() {
+      const captures = isFirstRead
+      isFirstRead = false
+      return captures
+    },
+  })
+}
+
+/** Returns the options of a run that is captured with that number, or not captured if there is none. */
+const captureOptions = (capture = -1): InferenceSession.RunOptions => ({
+  extra: { gpu_graph_id: String(capture) },
+})
 
 const configOf = ({ compact }: SessionOptions): Record<string, string> =>
   compact ? { 'session.disable_prepacking': '1' } : {}

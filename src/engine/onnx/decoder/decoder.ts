@@ -18,11 +18,13 @@ import { createCpuLogits } from '../../sampling/logits.ts'
 import { createGpuLogits, rowOf } from '../logits/gpu.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf, product } from '../tensor.ts'
+import { type CapturedRun, Captures } from './captures.ts'
+import { computesCaptured } from './capture-check.ts'
 import { CHECKED_TOKENS, computesChunks } from './chunk-check.ts'
 import { createEmbedTokens, type EmbedTokens } from '../vision/embed.ts'
 import type { ImageStore } from '../vision/image-store.ts'
 import { Feeds } from './feeds.ts'
-import { type Graph, type GraphSources, readGraph } from './graph.ts'
+import { type Graph, type GraphSources, picksLogits, readGraph } from './graph.ts'
 import {
   cpuKvMemory,
   gpuKvMemory,
@@ -83,6 +85,17 @@ export class OnnxDecoder implements Decoder {
     if (images)
       this.encodeNext = (tokens) =>
         forward.whileRunning(() => images.encodeNext(tokens.filter(isImageRow)))
+  }
+
+  /**
+   * Lets decode steps be captured if that gives the same logits. Resolves with `false` if it does not. Call it before
+   * any sequence, with a session whose runs can be captured.
+   */
+  async checkCaptures(): Promise<boolean> {
+    const setCaptures = (captures: boolean): void => void (this.#forward.captures = captures)
+    const isSame = await computesCaptured(this, setCaptures)
+    setCaptures(isSame)
+    return isSame
   }
 
   /** Finds out whether chunks are computed correctly after a cache. Call it before any sequence. */
@@ -210,8 +223,7 @@ class GraphSequence implements Sequence {
   }
 
   async forward(tokens: readonly number[], rows = 1): Promise<Logits> {
-    const { logitsToKeep, lastLogits } = this.#pass.graph
-    if (!logitsToKeep && !lastLogits && tokens.length > rows) {
+    if (!picksLogits(this.#pass.graph) && tokens.length > rows) {
       // Such a run would compute and store the logits of all positions only to use the last ones.
       await this.extend(tokens.slice(0, -rows))
       return this.forward(tokens.slice(-rows), rows)
@@ -288,6 +300,9 @@ class ForwardPass {
   readonly memory: KvMemory
   readonly kvPool: KvPool
   readonly chunkLimit: ReturnType<typeof createChunkLimit>
+  /** `true` to capture runs that recur. */
+  captures = false
+  readonly #captures: Captures | null
   readonly #session: Session
   /** Function of the graph that makes embeddings, if it is a separate one. */
   readonly #embed: EmbedTokens | undefined
@@ -314,7 +329,9 @@ class ForwardPass {
     this.graph = graph
     this.layout = layout
     this.memory = memory
-    this.kvPool = new KvPool(graph.kvCaches, memory, { layout, contextWindow })
+    this.#captures = gpu && graph.lengths ? createCaptures(runtime, session, gpu) : null
+    const keepsSpares = this.#captures !== null
+    this.kvPool = new KvPool(graph.kvCaches, memory, { layout, contextWindow, keepsSpares })
     this.chunkLimit = createChunkLimit(graph, this.kvPool, options)
     this.#session = session
     this.#embed = embed && createEmbedTokens(runtime, embed, graph.embedded, images)
@@ -381,10 +398,12 @@ class ForwardPass {
     else task()
   }
 
-  /** Frees the logits that were not released. */
+  /** Frees the logits that were not released, and memory that is kept for later runs. */
   close(): void {
     for (const tensor of this.#unreleased) tensor.dispose()
     this.#unreleased.clear()
+    this.#captures?.close()
+    this.kvPool.close()
   }
 
   async #run(entries: readonly ForwardEntry[], keep: number): Promise<Tensor | null> {
@@ -407,15 +426,20 @@ class ForwardPass {
     const ids = this.#feeds.tokens(rows)
     const allTokens = rows.flatMap(({ tokens }) => tokens)
     const embedded = this.#embed ? await this.#embed(ids, allTokens) : {}
+    const inputs = {
+      ...(takesTokens ? { input_ids: ids } : {}),
+      ...this.#feeds.otherInputs(rows, keep),
+    }
+    const captured = this.#embed ? null : this.#capture({ batch, inputs, tokens: newTokens, keep })
     const results = await this.#session
       .run(
         {
-          ...(takesTokens ? { input_ids: ids } : {}),
-          ...this.#feeds.otherInputs(rows, keep),
+          ...(captured?.inputs ?? inputs),
           ...embedded,
           ...this.#cacheInputs(batch, ordered[0]),
         },
-        this.#fetches(batch, keep),
+        this.#fetches(batch, keep, captured),
+        captured?.id,
       )
       .finally(() => {
         for (const tensor of Object.values(embedded)) tensor.dispose()
@@ -442,13 +466,30 @@ class ForwardPass {
     return Object.fromEntries(caches.map(({ input }, index) => [input, tensors[index] as Tensor]))
   }
 
-  #fetches({ tensors }: KvBatch, keep: number): Record<string, Tensor | null> {
+  #capture(request: Parameters<Captures['prepare']>[0]): CapturedRun | null {
+    return (this.captures && this.#captures?.prepare(request)) || null
+  }
+
+  #fetches(
+    { tensors }: KvBatch,
+    keep: number,
+    captured: CapturedRun | null,
+  ): Record<string, Tensor | null> {
     const inPlace = this.layout === 'in place' ? tensors : []
     const outputs = [...this.graph.kvCaches, ...this.graph.states].map(
       ({ output }, index) => [output, inPlace[index] ?? null] as const,
     )
-    return Object.fromEntries(keep > 0 ? [...outputs, ['logits', null]] : outputs)
+    const logits = captured?.logits ?? null
+    return Object.fromEntries(keep > 0 ? [...outputs, ['logits', logits]] : outputs)
   }
+}
+
+/** Returns what captures runs of the session; `null` if the size of its logits is unknown. */
+function createCaptures({ ort }: Runtime, session: Session, gpu: GPUDevice): Captures | null {
+  const logits = session.outputs.find(({ name }) => name === 'logits')
+  const vocabulary = logits?.isTensor ? logits.shape.at(-1) : undefined
+  if (!logits?.isTensor || typeof vocabulary !== 'number') return null
+  return new Captures(ort, gpu, { type: logits.type, vocabulary })
 }
 
 /** Throws `unavailable` if a KV tensor lacks tokens; it could not be truncated or shared. */
@@ -494,9 +535,8 @@ export function createChunkLimit(
   kvPool: KvPool,
   { gpu, heads = DEFAULT_HEADS }: { gpu?: GPUDevice; heads?: number },
 ) {
-  const isLastOnly = graph.logitsToKeep || graph.lastLogits
   const longest = gpu ? MAX_CHUNK_TOKENS_ON_GPU : MAX_CHUNK_TOKENS
-  const maxTokens = isLastOnly ? longest : MAX_CHUNK_TOKENS_WITH_LOGITS
+  const maxTokens = picksLogits(graph) ? longest : MAX_CHUNK_TOKENS_WITH_LOGITS
   const maxScoreBytes = gpu ? maxBindingBytes(gpu) : MAX_SCORE_BYTES
   return {
     /** Largest number of tokens in a chunk of any sequence. */

@@ -1,13 +1,14 @@
 /** Creates the inputs of a run besides its caches: tokens, attention mask and positions. */
 import type { Tensor } from 'onnxruntime-web'
 import { isImageRow } from '../../images.ts'
+import { LAST_POSITIONS_INPUT, LOGIT_ROWS_INPUT, LONGEST_INPUT } from '../capture-inputs.ts'
 import { LONG_ROPE_INPUT } from '../rope-switch.ts'
 import type { Ort } from '../tensor.ts'
 import type { Graph } from './graph.ts'
 import { AXES, type Positions } from './positions.ts'
 
 /** One sequence of a run. */
-interface FeedRow {
+export interface FeedRow {
   /** Tokens to compute. */
   tokens: readonly number[]
   /** Number of tokens before them. */
@@ -54,7 +55,22 @@ export class Feeds {
    */
   otherInputs(rows: readonly FeedRow[], keep: number): Record<string, Tensor> {
     const { attentionMask, positions, logitsToKeep, cacheBranch, longRope } = this.#graph
+    const { lengths, logitRows } = this.#graph
     const inputs: Record<string, Tensor> = {}
+    if (lengths) {
+      const ends = rows.map(endOf)
+      const last = Int32Array.from(ends, (end) => end - 1)
+      const longest = Int32Array.of(Math.max(...ends))
+      inputs[LAST_POSITIONS_INPUT] = new this.#Tensor('int32', last, [rows.length])
+      inputs[LONGEST_INPUT] = new this.#Tensor('int32', longest, [1])
+    }
+    if (logitRows) {
+      // A graph with no row of logits would compute empty tensors, which WebGPU cannot bind.
+      const length = Math.max(keep, 1)
+      const first = tokensPerRow(rows) - length
+      const wanted = BigInt64Array.from({ length }, (_, index) => BigInt(first + index))
+      inputs[LOGIT_ROWS_INPUT] = new this.#Tensor('int64', wanted, [length])
+    }
     if (attentionMask) inputs['attention_mask'] = this.#mask(rows)
     if (positions) inputs['position_ids'] = this.#positionIds(rows, positions.copies)
     if (logitsToKeep) {
@@ -80,7 +96,7 @@ export class Feeds {
   }
 
   #mask(rows: readonly FeedRow[]): Tensor {
-    const ends = rows.map(({ tokens: { length }, pastLength }) => pastLength + length)
+    const ends = rows.map(endOf)
     const longest = Math.max(...ends)
     if (rows.length === 1)
       return this.#integers('attention_mask', this.#ones.subarray(0, longest), [1, longest])
@@ -109,3 +125,6 @@ export class Feeds {
 }
 
 const tokensPerRow = (rows: readonly FeedRow[]): number => rows[0]?.tokens.length ?? 0
+
+/** Returns the number of a row's tokens after the run. */
+const endOf = ({ tokens, pastLength }: FeedRow): number => pastLength + tokens.length

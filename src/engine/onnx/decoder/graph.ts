@@ -6,6 +6,7 @@ import type { InferenceSession, Tensor } from 'onnxruntime-web'
 import { modelUnusable } from '../../failure.ts'
 import type { Session } from '../runtime.ts'
 import type { Operation } from '../graph-file.ts'
+import { LAST_POSITIONS_INPUT, LOGIT_ROWS_INPUT, LONGEST_INPUT } from '../capture-inputs.ts'
 import { LONG_ROPE_INPUT } from '../rope-switch.ts'
 import { product } from '../tensor.ts'
 import { AXES } from './positions.ts'
@@ -43,7 +44,11 @@ export interface Graph {
    * dimension. The field is `null` if the graph takes no position ids.
    */
   positions: { copies: number } | null
-  /** Shape of the input with the number of logits to compute; `null` if all are computed. */
+  /** `true` if the graph takes the lengths of sequences in place of a mask (`capture-inputs.ts`). */
+  lengths: boolean
+  /** `true` if the graph takes the positions of the tokens whose logits are wanted. */
+  logitRows: boolean
+  /** Shape of the input with the number of logits to compute; `null` if there is no such input. */
   logitsToKeep: readonly number[] | null
   /** `true` if the graph returns the logits of the last token only. */
   lastLogits: boolean
@@ -84,6 +89,9 @@ const KNOWN_INPUTS = new Set([
   'position_ids',
   'num_logits_to_keep',
   'use_cache_branch',
+  LAST_POSITIONS_INPUT,
+  LONGEST_INPUT,
+  LOGIT_ROWS_INPUT,
   LONG_ROPE_INPUT,
 ])
 
@@ -134,6 +142,7 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
   const leading = positions?.[0]
   // A dimension without a size is that of the three axes.
   const copies = isSize(leading) ? leading : AXES
+  const lengths = inputs.has(LAST_POSITIONS_INPUT)
   const grouped =
     kvCaches.length > 0 && kvCaches.every(({ input }) => isGroupedQueryInput(input, operations))
   return {
@@ -144,6 +153,8 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
     integers: new Map(integers),
     attentionMask: inputs.has('attention_mask'),
     positions: positions ? { copies: positions.length > 2 ? copies : 0 } : null,
+    lengths,
+    logitRows: inputs.has(LOGIT_ROWS_INPUT),
     logitsToKeep: scalarShape(inputs, 'num_logits_to_keep'),
     lastLogits: hasOneRow(logits),
     cacheBranch: scalarShape(inputs, 'use_cache_branch'),
@@ -153,9 +164,13 @@ export function readGraph(session: Ports, sources: GraphSources = {}): Graph {
       grouped &&
       states.length === 0 &&
       !rows.some(({ shape }) => isSize(shape[0])) &&
-      isMaskOnlyCounted(operations),
+      (lengths || isMaskOnlyCounted(operations)),
   }
 }
+
+/** Returns `true` if a run may have more tokens than logits. */
+export const picksLogits = ({ logitsToKeep, logitRows, lastLogits }: Graph): boolean =>
+  logitsToKeep !== null || logitRows || lastLogits
 
 function tensor(input: InferenceSession.ValueMetadata): Metadata {
   if (!input.isTensor) throw modelUnusable(`its input ${input.name} is not a tensor.`)

@@ -1,7 +1,8 @@
 /**
  * Stores the KV caches of sequences. A KV batch has one KV tensor per cache of the graph, with a
  * row for each sequence. The sequences of a decode step are gathered in one KV batch. They stay
- * there while the step has the same sequences, so that nothing is copied.
+ * there while the step has the same sequences, so that nothing is copied. Recordings of runs belong
+ * to KV tensors (`captures.ts`), so a pool can keep empty KV batches for later sequences.
  */
 import type { Tensor } from 'onnxruntime-web'
 import { STORAGE_USAGE } from '../../../device/gpu.ts'
@@ -35,6 +36,13 @@ export type KvLayout =
   /** A run returns new KV tensors; the whole length of those that it reads counts as past. */
   | 'exact'
 
+interface KvPoolOptions {
+  layout: KvLayout
+  contextWindow: number
+  /** `true` to keep some empty KV batches. Default: `false`. */
+  keepsSpares?: boolean
+}
+
 /** Tokens that the first KV batch written in place has room for; doubled as a sequence grows. */
 const MIN_CAPACITY_TOKENS = 256
 
@@ -44,16 +52,22 @@ export class KvPool {
   readonly #memory: KvMemory
   readonly #isInPlace: boolean
   readonly #contextWindow: number
+  /** Memory in bytes that spare KV batches may take: that of the longest sequence. */
+  readonly #maxSpareBytes: number
+  /** Empty KV batches for later sequences, the one that is empty longest first. */
+  #spares: KvBatch[] = []
 
   constructor(
     specs: readonly CacheSpec[],
     memory: KvMemory,
-    { layout, contextWindow }: { layout: KvLayout; contextWindow: number },
+    { layout, contextWindow, keepsSpares = false }: KvPoolOptions,
   ) {
     this.#specs = specs
     this.#memory = memory
     this.#isInPlace = layout === 'in place'
     this.#contextWindow = contextWindow
+    const longest = specs.map((spec) => ({ type: spec.type, dims: shape(spec, 1, contextWindow) }))
+    this.#maxSpareBytes = keepsSpares ? sumOf(longest.map(bytesOf)) : 0
   }
 
   /**
@@ -107,7 +121,12 @@ export class KvPool {
 
   /** Returns the size of a row in bytes. */
   bytes({ batch }: KvRow): number {
-    return batch ? batch.tensors.reduce((sum, tensor) => sum + bytesOf(tensor), 0) / batch.rows : 0
+    return batch ? sumOf(batch.tensors.map(bytesOf)) / batch.rows : 0
+  }
+
+  /** Frees the spare KV batches. */
+  close(): void {
+    for (const { tensors } of this.#spares.splice(0)) for (const tensor of tensors) tensor.dispose()
   }
 
   /** Returns the number of tokens for which a row gets room. */
@@ -118,9 +137,10 @@ export class KvPool {
     return Math.max(tokens, Math.min(capacity, this.#contextWindow))
   }
 
-  /** Copies the sequences to a new KV batch for `tokens`, and frees those that become empty. */
+  /** Copies the sequences to another KV batch for `tokens`, and frees those that become empty. */
   #move(kvRows: readonly KvRow[], tokens: number): KvBatch {
     const capacity = this.#capacityFor(tokens)
+    if (this.#maxSpareBytes > 0) return this.#moveToSpare(kvRows, capacity)
     const sources = kvRows.map(({ batch }) => [...(batch?.tensors ?? [])])
     const emptiedTensors = [...batchesOf(kvRows)]
       .filter((batch) => [...batch.kvRows].every((kvRow) => kvRows.includes(kvRow)))
@@ -145,6 +165,24 @@ export class KvPool {
     return this.#assign(kvRows, { tensors, rows: kvRows.length, capacity, kvRows: new Set() })
   }
 
+  /** Does the same with a spare KV batch, or with a new one if there is none of that shape. */
+  #moveToSpare(kvRows: readonly KvRow[], capacity: number): KvBatch {
+    const rows = kvRows.length
+    const spare = this.#spares.find((each) => each.rows === rows && each.capacity === capacity)
+    this.#spares = this.#spares.filter((each) => each !== spare)
+    const tensors =
+      spare?.tensors ?? this.#specs.map((spec) => this.#memory.allocate(spec, rows, capacity))
+    for (const [index, spec] of this.#specs.entries()) {
+      const tensor = tensors[index] as Tensor
+      kvRows.forEach(({ batch, row, length }, to) => {
+        const from = batch?.tensors[index]
+        if (from) this.#memory.copy(spec, { tensor: from, row }, { tensor, row: to }, length)
+      })
+    }
+    this.#memory.flush()
+    return this.#assign(kvRows, { tensors, rows, capacity, kvRows: new Set() })
+  }
+
   /** Makes the sequences the rows of the KV batch, and compacts those that they leave. */
   #assign(kvRows: readonly KvRow[], batch: KvBatch): KvBatch {
     const previous = batchesOf(kvRows)
@@ -158,12 +196,30 @@ export class KvPool {
   }
 
   /** Frees an empty KV batch, and moves each sequence out of one that is at least half empty. */
-  #compact({ tensors, rows, kvRows }: KvBatch): void {
-    if (kvRows.size === 0) for (const tensor of tensors.splice(0)) tensor.dispose()
+  #compact(batch: KvBatch): void {
+    const { rows, kvRows } = batch
+    if (kvRows.size === 0) this.#free(batch)
     else if (rows > 1 && kvRows.size * 2 <= rows)
       for (const kvRow of kvRows) this.#move([kvRow], kvRow.length)
   }
+
+  /** Keeps an empty KV batch as a spare, and frees those for which there is no memory. */
+  #free(batch: KvBatch): void {
+    if (this.#maxSpareBytes === 0) {
+      for (const tensor of batch.tensors.splice(0)) tensor.dispose()
+      return
+    }
+    this.#spares.push(batch)
+    const sizes = this.#spares.map(({ tensors }) => sumOf(tensors.map(bytesOf)))
+    while (sumOf(sizes) > this.#maxSpareBytes) {
+      sizes.shift()
+      for (const tensor of this.#spares.shift()?.tensors ?? []) tensor.dispose()
+    }
+  }
 }
+
+const sumOf = (numbers: readonly number[]): number =>
+  numbers.reduce((total, each) => total + each, 0)
 
 const batchesOf = (kvRows: readonly KvRow[]): Set<KvBatch> =>
   new Set(kvRows.flatMap(({ batch }) => batch ?? []))
