@@ -64,7 +64,7 @@ export async function openDecoder(
   const within = shared ?? (await openRuntime(device, large))
   const { runtime, gpu } = within
   const read = typeof model === 'string' ? await readFiles(model) : { model, externalData: [] }
-  const files = await withoutGguf(read, { contextTokens: contextWindow, signal: NEVER })
+  const files = await withoutGguf(read, { contextTokens: contextWindow, device, signal: NEVER })
   const converted = int8 ? await convertWeights(files, 'int8', NEVER) : files
   const graph = captures ? await withCaptureInputs(converted) : converted
   if (!graph) throw new Error('The runs of this decoder cannot be captured.')

@@ -58,9 +58,8 @@ const OPEN_END = 2 ** 31 - 1
 export async function withCaptureInputs(files: GraphFiles): Promise<GraphFiles | null> {
   const graph = await readGraphFile({ ...files, externalData: [] })
   const attentions = graph.nodes.filter(({ kind }) => kind === 'GroupQueryAttention')
-  const takesAll = attentions.every(({ inputs }) => [...LENGTHS.keys()].every((at) => inputs[at]))
   const isFlat = graph.nodes.every(({ branches }) => branches.length === 0)
-  if (attentions.length === 0 || !takesAll || !isFlat) return null
+  if (attentions.length === 0 || !attentions.every(isCapturable) || !isFlat) return null
   const slice = graph.inputs.has(KEEP) ? await findLastRows(files.model, graph) : undefined
 
   const outputs = new Set([...graph.ports].filter((name) => !graph.inputs.has(name)))
@@ -96,6 +95,19 @@ export async function withCaptureInputs(files: GraphFiles): Promise<GraphFiles |
   return { ...files, model }
 }
 
+/** Inputs of an attention that say more than keys, values, lengths and rotation: a bias, sinks, scales of caches. */
+const FIRST_SPECIAL_INPUT = 9
+
+/**
+ * Returns `true` if captured runs compute the attention. Where lengths are inputs, the kernels of onnxruntime-web 1.30
+ * ignore a sliding window, without an error. A limit of the scores (`softcap`) was not seen to work.
+ */
+const isCapturable = ({ inputs, attributes }: Node): boolean =>
+  [...LENGTHS.keys()].every((at) => inputs[at]) &&
+  inputs.slice(FIRST_SPECIAL_INPUT).every((name) => name === '') &&
+  (attributes.get('local_window_size') ?? -1) <= 0 &&
+  (attributes.get('softcap') ?? 0) === 0
+
 function newInputs({ from, kind, inputs }: Node, slice: Node | undefined): readonly string[] {
   if (from === slice?.from) return [inputs[0] ?? '', LOGIT_ROWS_INPUT]
   if (kind !== 'GroupQueryAttention') return inputs
@@ -119,11 +131,18 @@ async function findLastRows(model: Blob, graph: GraphFile): Promise<Node | undef
     const [, starts = '', ends = '', axes = '', steps = ''] = node.inputs
     if (node.kind !== 'Slice' || !dependsOn(graph.nodes, starts, KEEP)) continue
     const [end, axis, step] = [await integerOf(ends), await integerOf(axes), await integerOf(steps)]
-    if (end === null || end < OPEN_END || (axis !== 1 && axis !== -2) || (steps !== '' && step !== 1)) continue
+    if (
+      end === null ||
+      end < OPEN_END ||
+      (axis !== 1 && axis !== -2) ||
+      (steps !== '' && step !== 1)
+    )
+      continue
     return node
   }
   return undefined
 }
 
 const dependsOn = (nodes: readonly Node[], name: string, input: string): boolean =>
-  name === input || [...findNeeded(nodes, new Set([name]))].some((node) => readsOf(node).includes(input))
+  name === input ||
+  [...findNeeded(nodes, new Set([name]))].some((node) => readsOf(node).includes(input))

@@ -51,7 +51,7 @@ export interface Node extends Operation {
   /** Offset of the node in the file. */
   from: number
   domain: string
-  /** Attributes that are integers; all others are `null`. */
+  /** Attributes that are integers or floats; all others are `null`. */
   attributes: Map<string, number | null>
   /** Integer that a node `Constant` returns; `null` for other nodes and other constants. */
   integer: number | null
@@ -165,17 +165,19 @@ function parseNode(bytes: Uint8Array, from = 0): Node {
 function addAttribute(node: Node, bytes: Uint8Array): void {
   let name = ''
   let integer: number | null = null
+  let float: number | null = null
   for (const { number, from, to } of fieldsOf(bytes)) {
     const value = bytes.subarray(from, to)
     if (number === ATTRIBUTE.name) name = decoder.decode(value)
     else if (number === ATTRIBUTE.integer) integer = toInteger(value)
+    else if (number === ATTRIBUTE.float) float = toFloat(value)
     else if (number === ATTRIBUTE.tensor) node.integer = readInteger(value)
     else if (number === ATTRIBUTE.graph || number === ATTRIBUTE.graphs) {
       const nodes = valuesOf(value, GRAPH.node).map((inner) => parseNode(inner))
       node.branches.push({ nodes, outputs: valuesOf(value, GRAPH.output).map(nameOf) })
     }
   }
-  node.attributes.set(name, integer)
+  node.attributes.set(name, integer ?? float)
   if (name === 'value_int') node.integer = integer
   if (name === 'axis' && integer !== null) node.axis = integer
 }
@@ -233,6 +235,10 @@ function toInteger(bytes: Uint8Array): number {
   const whole = bytes.reduceRight((rest, byte) => rest * 128n + BigInt(byte & 127), 0n)
   return Number(BigInt.asIntN(64, whole))
 }
+
+/** Decodes a 32-bit float; `null` if the bytes are none. */
+const toFloat = ({ buffer, byteOffset, length }: Uint8Array): number | null =>
+  length === 4 ? new DataView(buffer, byteOffset).getFloat32(0, true) : null
 
 async function readConstant(
   { model, externalData }: GraphFiles,

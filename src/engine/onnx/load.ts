@@ -143,7 +143,7 @@ async function open(
 
   try {
     // It is made again after a lost device, so that the model holds no second copy of its weights.
-    const stored = await withoutGguf(given, { contextTokens: contextWindow, signal })
+    const stored = await withoutGguf(given, { contextTokens: contextWindow, device, signal })
     const form = precision === 'exact' ? 'float32' : 'int8'
     const converted = device === 'wasm' ? await convertWeights(stored, form, signal) : stored
     const full = { ...converted, model: await withFullCaches(converted.model) }

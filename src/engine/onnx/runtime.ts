@@ -243,12 +243,17 @@ const hasGroupedAttention = async (graph: Blob): Promise<boolean> =>
 const hasOnlySupportedTensors = ({ inputMetadata, outputMetadata }: HeapSession): boolean =>
   [...inputMetadata, ...outputMetadata].every(({ isTensor }) => isTensor)
 
+/** Levels of messages that a session writes to the console, at least. */
+const [ERROR, FATAL] = [3, 4] as const
+
 function sessionOptions(
   device: Device,
   gpu: GPUDevice | undefined,
   { externalData, compact, keepOnDevice, captures }: SessionOptions,
 ): InferenceSession.SessionOptions {
-  const shared = { externalData, extra: configOf({ compact }), logSeverityLevel: 3 } as const
+  // A graph that cannot be captured is run in the plain way, so that its error is none for the console.
+  const logSeverityLevel = captures ? FATAL : ERROR
+  const shared = { externalData, extra: configOf({ compact }), logSeverityLevel } as const
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }
   const options: InferenceSession.SessionOptions = {
     ...shared,

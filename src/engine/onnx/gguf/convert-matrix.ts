@@ -68,16 +68,21 @@ export async function* readFloats(
     yield new Uint8Array(dequantize(part.tensor.type, bytes, rows * part.columns).buffer)
 }
 
+/** Order of the offsets of a matrix's blocks: those of a row together, or those of the same place in all rows. */
+export type OffsetOrder = 'by row' | 'by block'
+
 /**
  * Yields the bytes of a matrix for `MatMulNBits`: the integers of all rows, then a scale for each
- * block, and an offset for each block if the type has offsets.
+ * block, and an offset for each block in each of the orders, which only a type with offsets has.
  */
 export async function* readBlocks(
   reading: Reading,
   part: MatrixPart,
   type: BlockType,
+  orders: readonly OffsetOrder[],
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const { bits, blockSize, zero, hasOffsets } = BLOCK_LAYOUTS[type]
+  const { bits, blockSize, zero } = BLOCK_LAYOUTS[type]
+  const hasOffsets = orders.length > 0
   const blocks = part.columns / blockSize
   const scales = new Float32Array(part.count * blocks)
   const offsets = new Float32Array(hasOffsets ? scales.length : 0)
@@ -95,5 +100,17 @@ export async function* readBlocks(
   const moved = 2 ** (bits - 1) - zero
   for (let block = 0; block < offsets.length; block += 1)
     offsets[block] = (offsets[block] as number) + moved * (scales[block] as number)
-  yield new Uint8Array(offsets.buffer)
+  for (const order of orders)
+    yield new Uint8Array((order === 'by row' ? offsets : transpose(offsets, blocks)).buffer)
+}
+
+/** Returns the numbers of a matrix with rows of that length, column by column. */
+function transpose(numbers: Float32Array, columns: number): Float32Array<ArrayBuffer> {
+  const rows = numbers.length / columns
+  const transposed = new Float32Array(numbers.length)
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1)
+      transposed[column * rows + row] = numbers[row * columns + column] as number
+  }
+  return transposed
 }

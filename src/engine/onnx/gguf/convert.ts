@@ -2,6 +2,7 @@
  * Converts GGUF files to graphs of ONNX Runtime. The graph is built from the head of the file. Its
  * weights are then converted in the order of the file, about one MiB at a time.
  */
+import type { Device } from '../../../types/index.ts'
 import { readFloats } from './convert-matrix.ts'
 import type { ByteSource, Gguf } from '../../gguf/header.ts'
 import { isGguf, readGgufParts } from '../../gguf/parts.ts'
@@ -19,6 +20,8 @@ export interface ConversionOptions {
    * number that the model was trained for.
    */
   contextTokens?: number | undefined
+  /** Device that the graph will run on. Default: `wasm`. */
+  device?: Device
   signal: AbortSignal
 }
 
@@ -41,10 +44,10 @@ export async function planGguf(
   gguf: Gguf,
   options: ConversionOptions,
 ): Promise<PlannedGraph> {
-  const { signal } = options
+  const { device = 'wasm', signal } = options
   const shape = readShape(gguf)
   const graph = new GraphBuilder()
-  const weights = new Weights(graph, gguf.tensors)
+  const weights = new Weights(graph, gguf.tensors, device)
   const contextTokens = Math.min(options.contextTokens ?? Infinity, shape.contextTokens)
   const reading = { source, signal }
   const factorsOf = async (name: string): Promise<Float32Array | null> => {

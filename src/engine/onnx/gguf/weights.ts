@@ -2,13 +2,22 @@
  * Turns the tensors of a GGUF file into weights of a graph, in a form that the runtime computes with.
  * A quantized matrix becomes blocks of 4-bit or 8-bit integers with a scale each, and any other one
  * 32-bit floats. Both have the file's own values. Integers of `MatMulNBits` have no offset, so the
- * offsets of a type that has them are multiplied by the sums of the input's blocks, and added.
+ * offsets of a type that has them are multiplied by the sums of the input's blocks, and added. The
+ * runtime has its product with a transposed matrix (`FusedMatMul`) on the CPU only, so on WebGPU the
+ * matrix is transposed beforehand: the offsets here, and floats by the runtime.
  */
+import type { Device } from '../../../types/index.ts'
 import { BLOCK_LAYOUTS, isBlockType } from '../../gguf/blocks.ts'
 import type { TensorInfo } from '../../gguf/header.ts'
 import { modelUnusable } from '../../failure.ts'
 import { bytesOf, product } from '../tensor.ts'
-import { type MatrixPart, readBlocks, readFloats, type Reading } from './convert-matrix.ts'
+import {
+  type MatrixPart,
+  type OffsetOrder,
+  readBlocks,
+  readFloats,
+  type Reading,
+} from './convert-matrix.ts'
 import type { GraphBuilder, GraphType } from './graph-builder.ts'
 
 /** A matrix, by its tensor and the rows that are used. */
@@ -41,7 +50,10 @@ const WEIGHTS_PATH = '.gguf-weights'
 interface Entry {
   /** Place in the GGUF file, by which entries are ordered. */
   order: number
+  /** Size in bytes; it grows by the offsets that the graph uses. */
   length: number
+  /** Orders in which the graph uses the offsets of blocks. */
+  offsets: OffsetOrder[]
   write: (reading: Reading) => AsyncIterable<Uint8Array<ArrayBuffer>>
 }
 
@@ -58,13 +70,16 @@ interface WeightConstant {
 export class Weights {
   readonly #graph: GraphBuilder
   readonly #tensors: ReadonlyMap<string, TensorInfo>
+  readonly #device: Device
   readonly #entries = new Map<string, Entry>()
   readonly #constants = new Map<string, WeightConstant>()
   /** Sums of blocks, by input and block size. */
   readonly #sums = new Map<string, string>()
 
-  constructor(graph: GraphBuilder, tensors: readonly TensorInfo[]) {
+  /** `device` is where the graph will run. */
+  constructor(graph: GraphBuilder, tensors: readonly TensorInfo[], device: Device) {
     this.#graph = graph
+    this.#device = device
     this.#tensors = new Map(tensors.map((tensor) => [tensor.name, tensor]))
   }
 
@@ -131,7 +146,11 @@ export class Weights {
     const multiplied = this.#graph.node('MatMulNBits', inputs, { attributes, contrib: true })
     if (!matrix.offsets) return multiplied
     const sums = this.#blockSums(input, columns / blockSize, blockSize)
-    return this.#graph.node('Add', [multiplied, this.#multiplyFloats(sums, matrix.offsets())])
+    const added =
+      this.#device === 'webgpu'
+        ? this.#graph.node('MatMul', [sums, matrix.offsets('by block')])
+        : this.#multiplyFloats(sums, matrix.offsets('by row'))
+    return this.#graph.node('Add', [multiplied, added])
   }
 
   /** Adds nodes that look up rows of a matrix. Returns their output. */
@@ -144,7 +163,7 @@ export class Weights {
     const inputs = [matrix.values(), ids, matrix.scalesApart()]
     const rows = this.#graph.node('GatherBlockQuantized', inputs, { attributes, contrib: true })
     if (!matrix.offsets) return this.#reshape(rows, [0, 0, use.columns])
-    const offsets = this.#graph.node('Gather', [matrix.offsets(), ids])
+    const offsets = this.#graph.node('Gather', [matrix.offsets('by row'), ids])
     const added = this.#reshape(offsets, [0, 0, use.columns / blockSize, 1])
     return this.#reshape(this.#graph.node('Add', [rows, added]), [0, 0, use.columns])
   }
@@ -180,6 +199,11 @@ export class Weights {
   }
 
   #multiplyFloats(input: string, matrix: string): string {
+    if (this.#device === 'webgpu') {
+      const attributes = { perm: { integers: [1, 0] } }
+      const transposed = this.#graph.node('Transpose', [matrix], { attributes })
+      return this.#graph.node('MatMul', [input, transposed])
+    }
     const options = { attributes: { transB: 1 }, contrib: true }
     return this.#graph.node('FusedMatMul', [input, matrix], options)
   }
@@ -217,9 +241,18 @@ export class Weights {
     const scaleBytes = count * blocks * 4
     const entry = this.#entry(key, {
       order,
-      length: valueBytes + scaleBytes * (hasOffsets ? 2 : 1),
-      write: (reading) => readBlocks(reading, matrix, type),
+      length: valueBytes + scaleBytes,
+      write: (reading) => readBlocks(reading, matrix, type, entry.offsets),
     })
+    const addOffsets = (order: OffsetOrder): string => {
+      if (!entry.offsets.includes(order)) {
+        entry.offsets.push(order)
+        entry.length += scaleBytes
+      }
+      const at = valueBytes + scaleBytes * (1 + entry.offsets.indexOf(order))
+      const dims = order === 'by row' ? [count, blocks] : [blocks, count]
+      return this.#constant(`${key}/offsets ${order}`, { type: 'float32', dims, entry, at })
+    }
     const add = (kind: string, dims: readonly number[], at: number) => (): string => {
       const elements = at === 0 ? 'uint8' : 'float32'
       return this.#constant(`${key}/${kind}`, { type: elements, dims, entry, at })
@@ -233,13 +266,14 @@ export class Weights {
       scales: add('scales', [count, blocks], valueBytes),
       // The same bytes, as another operator wants them.
       scalesApart: add('scales_apart', [count, blocks, 1], valueBytes),
-      offsets: hasOffsets ? add('offsets', [count, blocks], valueBytes + scaleBytes) : null,
+      offsets: hasOffsets ? addOffsets : null,
     } as const
   }
 
-  #entry(key: string, entry: Entry): Entry {
+  #entry(key: string, created: Omit<Entry, 'offsets'>): Entry {
     const known = this.#entries.get(key)
     if (known) return known
+    const entry = { ...created, offsets: [] }
     this.#entries.set(key, entry)
     return entry
   }
