@@ -65,6 +65,12 @@ export interface Sequence {
   extend(tokens: readonly number[]): Promise<void>
   /** Appends tokens like `extend`, and resolves to the logits of the last `rows`, by default 1. */
   forward(tokens: readonly number[], rows?: number): Promise<Logits>
+  /**
+   * Appends the token that the latest `top` of these logits ranks first, whose only row and request are for one
+   * candidate. The token need not have been read back. Resolves to the logits after it, or to `null`, without any
+   * change, if such a run cannot be made now. Absent: the tokens of all runs have to be known.
+   */
+  forwardBest?(logits: Logits): Promise<Logits | null>
   /** Returns the greatest length, at most `length`, to which the sequence can be truncated. */
   reusableLength(length: number): number
   /** Saves the state at the present length, if the sequence cannot be truncated to every length. */

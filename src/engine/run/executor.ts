@@ -80,7 +80,7 @@ export class Executor {
    */
   async prefill(slot: ActiveSlot, maxTokens: number): Promise<void> {
     // Forced tokens differ from the draft.
-    await discardDraft(slot)
+    await discardExcess(slot)
     const { sequence, tokens } = slot.entry
     const count = this.#chunkLength(slot, maxTokens)
     const chunk = slot.pending.slice(0, count)
@@ -103,10 +103,11 @@ export class Executor {
 
   /**
    * Computes the one pending token of each sequence, and reads the logits. If `drafts` is `true`,
-   * draft tokens may follow the pending token of a single sequence.
+   * draft tokens may follow the pending token of a single sequence, and so may a run ahead.
    */
   async decode(slots: readonly ActiveSlot[], drafts: boolean): Promise<void> {
-    for (const slot of slots) await discardDraft(slot)
+    const isAlone = slots.length === 1
+    for (const slot of slots) if (!isAlone || !isAhead(slot)) await discardExcess(slot)
     const [first] = slots
     if (first && drafts) await this.#decodeWithDraft(first)
     else await this.#step(slots)
@@ -156,11 +157,26 @@ export class Executor {
 
   /** Computes the one pending token of each answer in a batch, and reads the logits. */
   #step(slots: readonly ActiveSlot[]): Promise<void> {
+    const [first] = slots
+    if (first?.ahead && slots.length === 1) return this.#stepAhead(first, false)
     const inputs = slots.map(({ entry, pending }) => ({
       sequence: entry.sequence,
       token: pending[0] as number,
     }))
     return readNext(slots, () => this.#decoder.step(inputs), 1)
+  }
+
+  /**
+   * Computes the one pending token unless a run ahead did, and reads the logits. If `goesOn` is `true` and the answer
+   * is greedy, the run after the next token begins before that token is read, so that the device does not wait.
+   */
+  #stepAhead(slot: ActiveSlot, goesOn: boolean): Promise<void> {
+    const { entry, pending, ahead } = slot
+    slot.ahead = null
+    const step = { sequence: entry.sequence, token: pending[0] as number }
+    const room = this.#maxLength(entry) - lengthOf(slot)
+    const canGoOn = goesOn && room > 0 && (slot.pendingRead?.reader?.maxDraftTokens ?? 0) > 0
+    return readNext([slot], async () => ahead?.logits ?? this.#decoder.step([step]), 1, canGoOn)
   }
 
   /**
@@ -174,8 +190,9 @@ export class Executor {
     const length = this.#maxDraftTokens(slot)
     const drafted = length > 0 ? (drafter?.draft(length) ?? []) : []
     const start = performance.now()
-    if (drafted.length === 0) {
-      await this.#step([slot])
+    if (drafted.length === 0 || slot.ahead) {
+      // A drafter that knows how the text goes on gets the next run.
+      await this.#stepAhead(slot, drafted.length === 0)
       return this.#draftSizer.record(0, performance.now() - start)
     }
     const tokens = [...slot.pending, ...drafted]
@@ -194,19 +211,24 @@ export class Executor {
 
 /**
  * Computes the first `count` pending tokens of each slot by `compute`, and lets each answer read its
- * row of the resulting logits.
+ * row of the resulting logits. With `goesOn`, the next run of the only slot may begin before.
  */
 async function readNext(
   slots: readonly ActiveSlot[],
   compute: () => Promise<Logits>,
   count: number,
+  goesOn = false,
 ): Promise<void> {
   const requested = slots.map((slot) => slot.requestCandidates())
   const logits = await compute()
   for (const slot of slots) commitTokens(slot, count)
   try {
     const outcomes = await Promise.all(requested)
-    const candidates = await logits.top(outcomes.map((each) => each.request))
+    const reading = logits.top(outcomes.map((each) => each.request))
+    const next = goesOn ? await beginNext(slots, outcomes, logits, reading) : null
+    const candidates = await reading
+    const [only] = slots
+    if (next && only) only.ahead = { token: candidates[0]?.ids[0] as number, logits: next }
     for (const [index, slot] of slots.entries()) {
       const { error } = outcomes[index] as RequestOutcome
       if (error !== undefined) slot.rejectRead(error)
@@ -217,15 +239,34 @@ async function readNext(
   }
 }
 
+/** Begins the run after the best token of the logits, if that is the one that the only answer takes. */
+async function beginNext(
+  [slot]: readonly ActiveSlot[],
+  [outcome]: readonly RequestOutcome[],
+  logits: Logits,
+  reading: Promise<unknown>,
+): Promise<Logits | null> {
+  if (!slot || outcome?.error !== undefined) return null
+  const { count, temperature } = outcome?.request ?? { count: 0 }
+  // Greedy answers take the best token.
+  if (count !== 1 || temperature !== 0) return null
+  // The caller awaits it later.
+  reading.catch(() => undefined)
+  return (await slot.entry.sequence.forwardBest?.(logits)) ?? null
+}
+
 /** Returns the number of tokens that are computed or pending. */
 const lengthOf = ({ entry, pending }: ActiveSlot): number => entry.tokens.length + pending.length
 
-/** Removes the draft from the sequence. */
-async function discardDraft(slot: ActiveSlot): Promise<void> {
-  const drafted = slot.draft?.tokens.length ?? 0
-  slot.draft?.logits.release()
-  slot.draft = null
-  if (drafted > 0) await slot.entry.sequence.truncate(slot.entry.tokens.length)
+/** Returns `true` if a run ahead has computed the one pending token. */
+const isAhead = ({ ahead, pending }: ActiveSlot): boolean =>
+  ahead !== null && pending.length === 1 && ahead.token === pending[0]
+
+/** Removes the draft or the run ahead from the sequence. */
+async function discardExcess(slot: ActiveSlot): Promise<void> {
+  const excess = (slot.draft?.tokens.length ?? 0) + Number(slot.ahead !== null)
+  slot.releaseLogits()
+  if (excess > 0) await slot.entry.sequence.truncate(slot.entry.tokens.length)
 }
 
 /** Lets the answer read the stored logits after its last accepted draft token. */

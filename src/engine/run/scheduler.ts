@@ -195,12 +195,13 @@ export class Scheduler {
   }
 
   /**
-   * Moves the sequences of finished answers to the prefix cache. A wrong draft in a sequence is
+   * Moves the sequences of finished answers to the prefix cache. A draft or a run ahead in a sequence is
    * removed when the sequence is truncated for the next prompt.
    */
   #cacheFinished(): void {
-    for (const { draft, entry } of this.#finished.splice(0)) {
-      draft?.logits.release()
+    for (const slot of this.#finished.splice(0)) {
+      slot.releaseLogits()
+      const { entry } = slot
       if (!entry) continue
       if (!this.#executor.canTruncate) entry.sequence.checkpoint()
       this.#prefixCache.insert(entry)

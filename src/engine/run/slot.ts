@@ -54,6 +54,12 @@ export interface Draft {
   logits: Logits
 }
 
+/** A run whose token was appended before it was known, and the logits after it. */
+export interface AheadRun {
+  token: number
+  logits: Logits
+}
+
 /** A slot whose prefill has started. */
 export type ActiveSlot = Slot & { entry: SequenceEntry }
 
@@ -80,6 +86,8 @@ export class Slot {
   pendingRead: PendingRead | null = null
   /** Draft tokens that the sequence holds after those of `entry`, and the logits after each. */
   draft: Draft | null = null
+  /** Run that is ahead of the answer, whose token the sequence holds after those of `entry`. */
+  ahead: AheadRun | null = null
   /** `true` after `onStart` was called. */
   started = false
   /** `true` if the sequence had a decode step after the last prefill chunk of any answer. */
@@ -162,10 +170,17 @@ export class Slot {
     pendingRead?.reject(InoriginError.from(thrown))
   }
 
-  /** Frees the sequence and its draft. */
-  close(): void {
+  /** Frees the logits of what the sequence holds after the tokens of `entry`. */
+  releaseLogits(): void {
     this.draft?.logits.release()
     this.draft = null
+    this.ahead?.logits.release()
+    this.ahead = null
+  }
+
+  /** Frees the sequence, and what it holds ahead of the answer. */
+  close(): void {
+    this.releaseLogits()
     this.entry?.sequence.close()
     this.entry = null
   }

@@ -47,6 +47,8 @@ export interface FakeOptions {
   maxShortLength?: number
   /** As of the decoder. */
   chunksOnlyAtStart?: boolean
+  /** `true` if a sequence can append the best token of logits. Default: `false`. */
+  goesAhead?: boolean
   /** Returns the milliseconds that a forward of so many tokens of one sequence takes. Default: none. */
   cost?: (tokens: number) => number
   /** Clock of the costs. No real time passes, so a busy machine changes nothing. */
@@ -54,7 +56,7 @@ export interface FakeOptions {
 }
 
 export interface FakeDecoder extends Decoder {
-  /** Calls and their sizes: `extend 4`, `forward 2`, `step 3`. */
+  /** Calls and their sizes: `extend 4`, `forward 2`, `step 3`; `ahead 1` appends a token that was not read. */
   readonly calls: string[]
   /** Sequences that are not closed. */
   readonly alive: Set<Sequence>
@@ -89,7 +91,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
   const { chunk = 8, batch = 4, checkpointsOnly = false, fail, change, encodes } = options
   const { logitsFunction = logitsOf, cost = () => 0, clock = { now: 0 } } = options
   const { contextWindow = Infinity, chunkAt = () => chunk, maxRows } = options
-  const { maxShortLength = Infinity, chunksOnlyAtStart = false } = options
+  const { maxShortLength = Infinity, chunksOnlyAtStart = false, goesAhead = false } = options
   const calls: string[] = []
   const alive = new Set<Sequence>()
   const memory = new WeakMap<Sequence, { tokens: number[]; checkpoints: Set<number> }>()
@@ -115,9 +117,17 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
     return work()
   }
 
+  /** Best token of the latest request, as a GPU keeps it. */
+  let best = 0
   const logits = (rows: Float32Array[]): Logits => {
     for (const row of rows) change?.(row)
-    return createCpuLogits(rows)
+    const plain = createCpuLogits(rows)
+    const top: Logits['top'] = async (requests) => {
+      const candidates = await plain.top(requests)
+      best = candidates[0]?.ids[0] ?? 0
+      return candidates
+    }
+    return { ...plain, top }
   }
 
   const open = (tokens: readonly number[] = [], isLong = false): Sequence => {
@@ -163,6 +173,13 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
           const last = Array.from({ length: rows }, (_, index) => all.length - rows + 1 + index)
           return logits(last.map((length) => logitsFunction(all.slice(0, length))))
         }),
+      ...(goesAhead && {
+        forwardBest: async () => {
+          // The request is computed before the run.
+          await Promise.resolve()
+          return compute('ahead', [best], (all) => logits([logitsFunction(all)]))
+        },
+      }),
       reusableLength,
       checkpoint: () => {
         const { checkpoints, tokens: computed } = memoryOf(sequence)

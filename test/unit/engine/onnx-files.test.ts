@@ -60,6 +60,8 @@ test('the usual export is supported', () => {
   }
   expect(readGraph(session(inputs, PRESENT))).toEqual({
     tokens: true,
+    lengths: false,
+    logitRows: false,
     embedded: [],
     integers: new Map([
       ['input_ids', 'int64'],

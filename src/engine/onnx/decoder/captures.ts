@@ -14,7 +14,7 @@ export interface CapturedRun {
   /** Number of the recording. */
   id: number
   inputs: Record<string, Tensor>
-  /** Tensor for the logits. The shape is free for another run once it is disposed of. */
+  /** Tensor for the logits. Its buffer is free for another run once it is disposed of. */
   logits: Tensor
 }
 
@@ -43,6 +43,9 @@ const CAPTURED_TOKENS: ReadonlySet<number> = new Set([1, 4, 8])
  */
 const MAX_RECORDINGS = 256
 
+/** Largest number of runs of a shape whose logits are needed at once: those of a step, and those of one ahead. */
+const MAX_BUFFERS_PER_SHAPE = 2
+
 /** Buffers of the runs of one shape. Runs of a shape differ in their KV tensors only. */
 interface RunShape {
   inputs: Record<string, Tensor>
@@ -57,9 +60,9 @@ export class Captures {
   readonly #ort: Pick<Ort, 'Tensor'>
   readonly #gpu: GPUDevice
   readonly #logits: Pick<Tensor, 'type'> & { vocabulary: number }
-  readonly #shapes = new Map<string, RunShape>()
-  /** Numbers of the recordings with these KV tensors, by the shape of the run. */
-  readonly #recordings = new WeakMap<Tensor, Map<string, number>>()
+  readonly #shapes = new Map<string, RunShape[]>()
+  /** Numbers of the recordings with these KV tensors and the buffers of a run. */
+  readonly #recordings = new WeakMap<Tensor, Map<RunShape, number>>()
   #count = 0
 
   constructor(
@@ -74,22 +77,20 @@ export class Captures {
 
   /**
    * Returns the run to capture or repeat, and writes its inputs. Returns `null` for a run that does not recur, while
-   * the logits of another of its shape are needed, and if there are too many recordings.
+   * the logits of two others of its shape are needed, and if there are too many recordings.
    */
   prepare({ batch, inputs, tokens, keep }: CaptureRequest): CapturedRun | null {
     const [first] = batch.tensors
     // A chunk of a prompt needs the logits of its last token at most.
     if (!first || !CAPTURED_TOKENS.has(tokens) || keep !== tokens) return null
-    const key = `${batch.rows} x ${tokens}`
-    const shape = this.#shapes.get(key) ?? this.#createShape(inputs, [batch.rows, keep])
-    this.#shapes.set(key, shape)
-    if (shape.isInUse) return null
-    const recordings = this.#recordings.get(first) ?? new Map<string, number>()
-    const known = recordings.get(key)
+    const shape = this.#freeShape(inputs, batch.rows, keep)
+    if (!shape) return null
+    const recordings = this.#recordings.get(first) ?? new Map<RunShape, number>()
+    const known = recordings.get(shape)
     if (known === undefined && this.#count >= MAX_RECORDINGS) return null
     const id = known ?? this.#count
     if (known === undefined) this.#count += 1
-    this.#recordings.set(first, recordings.set(key, id))
+    this.#recordings.set(first, recordings.set(shape, id))
     for (const [name, { data }] of Object.entries(inputs)) {
       const target = shape.inputs[name]
       if (target) this.#gpu.queue.writeBuffer(target.gpuBuffer, 0, data as Int32Array<ArrayBuffer>)
@@ -103,11 +104,22 @@ export class Captures {
 
   /** Frees the buffers. */
   close(): void {
-    for (const { inputs, logits } of this.#shapes.values()) {
+    for (const { inputs, logits } of [...this.#shapes.values()].flat()) {
       logits.destroy()
       for (const input of Object.values(inputs)) input.dispose()
     }
     this.#shapes.clear()
+  }
+
+  /** Returns buffers whose logits nobody needs; `undefined` if there are none and no more may be made. */
+  #freeShape(inputs: CaptureRequest['inputs'], rows: number, keep: number): RunShape | undefined {
+    const key = `${rows} x ${keep}`
+    const shapes = this.#shapes.get(key) ?? []
+    const free = shapes.find(({ isInUse }) => !isInUse)
+    if (free || shapes.length >= MAX_BUFFERS_PER_SHAPE) return free
+    const created = this.#createShape(inputs, [rows, keep])
+    this.#shapes.set(key, [...shapes, created])
+    return created
   }
 
   #createShape(inputs: CaptureRequest['inputs'], rows: readonly number[]): RunShape {

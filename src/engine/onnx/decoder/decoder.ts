@@ -15,7 +15,7 @@ import type { Decoder, Logits, Sequence } from '../../decoder.ts'
 import { modelUnusable } from '../../failure.ts'
 import { isImageRow } from '../../images.ts'
 import { createCpuLogits } from '../../sampling/logits.ts'
-import { createGpuLogits, rowOf } from '../logits/gpu.ts'
+import { areOnGpu, createGpuLogits, rowOf } from '../logits/gpu.ts'
 import type { Runtime, Session } from '../runtime.ts'
 import { bytesOf, product } from '../tensor.ts'
 import { type CapturedRun, Captures } from './captures.ts'
@@ -241,6 +241,11 @@ class GraphSequence implements Sequence {
     )
   }
 
+  async forwardBest(logits: Logits): Promise<Logits | null> {
+    const tensor = await this.#pass.runBest(this.cache, logits)
+    return tensor && this.#pass.wrap(tensor, [0])
+  }
+
   reusableLength(length: number): number {
     const { kvRow, history } = this.cache
     if (this.#pass.graph.states.length > 0) return history.restorableLength(length)
@@ -358,6 +363,19 @@ class ForwardPass {
   }
 
   /**
+   * Appends the best token of logits that is not known here, and resolves with the logits after it. Resolves with
+   * `null` unless the run can be captured.
+   */
+  async runBest(cache: SequenceCache, logits: Logits): Promise<Tensor | null> {
+    const most = Math.min(this.#contextWindow, cache.maxLength)
+    if (!this.captures || !areOnGpu(logits) || cache.kvRow.length >= most) return null
+    // Any id will do, which the best one replaces on the GPU.
+    return this.whileRunning(() =>
+      this.#run([{ cache, tokens: [0] }], 1, (ids) => logits.copyBest(ids)),
+    )
+  }
+
+  /**
    * Resolves with logits whose rows are the tensor's rows in `order`, and takes ownership of the
    * tensor. If it is in GPU memory, candidates are selected there. Rejects with `internal` if the
    * model returned none.
@@ -406,7 +424,12 @@ class ForwardPass {
     this.kvPool.close()
   }
 
-  async #run(entries: readonly ForwardEntry[], keep: number): Promise<Tensor | null> {
+  /** With `writeIds`, which writes the ids into the buffer of a captured run, only such a run is made. */
+  async #run(
+    entries: readonly ForwardEntry[],
+    keep: number,
+    writeIds?: (ids: GPUBuffer) => void,
+  ): Promise<Tensor | null> {
     const { kvCaches, states, tokens: takesTokens } = this.graph
     const newTokens = entries[0]?.tokens.length ?? 0
     const batch = this.kvPool.gather(
@@ -423,14 +446,17 @@ class ForwardPass {
     }))
     const longest = Math.max(...rows.map(({ pastLength }) => pastLength)) + newTokens
 
-    const ids = this.#feeds.tokens(rows)
+    const tokenIds = this.#feeds.tokens(rows)
     const allTokens = rows.flatMap(({ tokens }) => tokens)
-    const embedded = this.#embed ? await this.#embed(ids, allTokens) : {}
+    const embedded = this.#embed ? await this.#embed(tokenIds, allTokens) : {}
     const inputs = {
-      ...(takesTokens ? { input_ids: ids } : {}),
+      ...(takesTokens ? { input_ids: tokenIds } : {}),
       ...this.#feeds.otherInputs(rows, keep),
     }
     const captured = this.#embed ? null : this.#capture({ batch, inputs, tokens: newTokens, keep })
+    const ids = captured?.inputs['input_ids']
+    if (writeIds && !ids) return null
+    if (writeIds && ids) writeIds(ids.gpuBuffer)
     const results = await this.#session
       .run(
         {

@@ -12,6 +12,7 @@ import { repetitionFactors } from '../../sampling/logits.ts'
 import { keyToBits, rankByKeys } from '../../sampling/rank.ts'
 import { openScopes } from '../watch.ts'
 import {
+  BEST_ID_BYTE,
   CHUNK_LOGITS,
   ENTRY_WORDS,
   HEAD_WORDS,
@@ -34,8 +35,20 @@ interface GpuScores {
   release?: () => void
 }
 
+/** Logits in GPU memory. */
+interface RankedOnGpu extends Logits {
+  /**
+   * Copies the id of the candidate that the latest `top` of any logits found for its first row. Call it right after
+   * a request for one candidate; its result need not be there yet.
+   */
+  copyBest(target: GPUBuffer): void
+}
+
+/** Returns `true` for logits in GPU memory. */
+export const areOnGpu = (logits: Logits): logits is RankedOnGpu => 'copyBest' in logits
+
 /** Function that wraps a buffer; methods of its result reject with `unavailable` on GPU failure. */
-export type GpuLogits = (scores: GpuScores) => Logits
+export type GpuLogits = (scores: GpuScores) => RankedOnGpu
 
 const opened = new WeakMap<GPUDevice, Promise<GpuLogits>>()
 
@@ -53,6 +66,15 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
   const [scan, merge] = await Promise.all([compile(gpu, SCAN), compile(gpu, MERGE)])
   const readback = new Readback(gpu)
   const scratch = createScratch(gpu)
+  /** Buffer that begins with the record of the latest request's first row. */
+  let latest: GPUBuffer | undefined
+
+  const copyBest = (target: GPUBuffer): void => {
+    if (!latest) throw new InoriginError('internal', 'No candidates were requested.')
+    const encoder = gpu.createCommandEncoder({ label: 'best' })
+    encoder.copyBufferToBuffer(latest, BEST_ID_BYTE, target, 0, 4)
+    gpu.queue.submit([encoder.finish()])
+  }
 
   const dispatch = (
     pass: GPUComputePassEncoder,
@@ -88,7 +110,8 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
         if (chunks > 1)
           dispatch(pass, merge, [found, { buffer: job }, { buffer: merged }], [1, rows])
         pass.end()
-        encoder.copyBufferToBuffer(chunks > 1 ? merged : records, 0, target, 0, bytes)
+        latest = chunks > 1 ? merged : records
+        encoder.copyBufferToBuffer(latest, 0, target, 0, bytes)
       })
       const result = new Uint32Array(read)
       return asks.map((ask, row) =>
@@ -107,7 +130,7 @@ async function open(gpu: GPUDevice): Promise<GpuLogits> {
         ? halfToFloat32(new Uint16Array(read, begin - from, vocabulary))
         : new Float32Array(read, 0, vocabulary)
     }
-    return { rows, vocabulary, top, row, release: () => release?.() }
+    return { rows, vocabulary, top, row, copyBest, release: () => release?.() }
   }
 }
 

@@ -27,6 +27,9 @@ export const ENTRY_WORDS = 4
 /** Returns the number of words of a record with this many slots. */
 export const recordWords = (slots: number): number => 2 + 2 * slots
 
+/** Byte of a record at which the id of its only candidate is. */
+export const BEST_ID_BYTE = 12
+
 /** Code that reads a job, and that compares and weighs logits. */
 const LOGITS = /* wgsl */ `
 @group(0) @binding(0) var<storage, read> source: array<u32>;
