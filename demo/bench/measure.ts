@@ -213,7 +213,7 @@ interface Decode {
 }
 
 /** Measures an answer, and then again without drafts if it could have some. */
-async function decodeTwice(
+export async function decodeTwice(
   endpoint: Endpoint,
   messages: readonly Message[],
   tokens: number,
