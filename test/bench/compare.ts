@@ -2,7 +2,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Page } from 'playwright'
 import { openSite, type Site } from '../support/site.ts'
 import { writeGguf } from './models/gguf.ts'
 import {
@@ -13,22 +12,15 @@ import {
   type ShapeName,
 } from './models/shapes.ts'
 import { writeModel } from './models/write-model.ts'
+import { findAdapter, ISOLATION, openSide, type OpenSide, PAGE } from './open-side.ts'
 import { buildScripts } from './scripts.ts'
-import type { Answers, Opening, Order, Run, SideName, Task } from './side.ts'
+import type { Opening, SideName } from './side.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CACHE = join(ROOT, 'node_modules/.cache/inorigin-bench')
 const SCRIPTS = join(CACHE, 'sides')
 /** Folder of the models that are written. */
 export const MODELS = join(CACHE, 'models')
-
-const PAGE = '<!doctype html><meta charset="utf-8"><title>bench</title>'
-
-/** Headers of a document that may use threads, and of scripts and workers in it. */
-const ISOLATION = {
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-embedder-policy': 'require-corp',
-}
 
 /** Installs what is compared with and builds the workers. */
 export async function prepareComparison(): Promise<void> {
@@ -47,6 +39,7 @@ export async function prepareComparison(): Promise<void> {
     inorigin: 'side-inorigin.ts',
     transformers: 'side-transformers.ts',
     wllama: 'side-wllama.ts',
+    webllm: 'side-webllm.ts',
   }
   await buildScripts(SCRIPTS, sides, 'error')
 }
@@ -88,61 +81,6 @@ export async function openComparison({ real, gguf }: RealModels = {}): Promise<S
   if (adapter && !adapter.software) return site
   await site.close()
   return open('software')
-}
-
-export interface Adapter {
-  name: string
-  software: boolean
-}
-
-export async function findAdapter(site: Site): Promise<Adapter | null> {
-  const page = await site.open('/side.html')
-  const found = await page.evaluate(async () => {
-    const adapter = await navigator.gpu?.requestAdapter()
-    const { vendor = '', architecture = '', isFallbackAdapter = false } = adapter?.info ?? {}
-    return adapter ? { name: `${vendor} ${architecture}`, software: isFallbackAdapter } : null
-  })
-  await page.close()
-  return found
-}
-
-/** One side in a tab and a worker of its own. */
-export interface OpenSide {
-  order<T extends Order['type']>(order: Order & { type: T }): Promise<Answers[T]>
-  /** Runs one task alone. */
-  run(task: Task): Promise<Run>
-  page: Page
-  close(): Promise<void>
-}
-
-export async function openSide(site: Site, name: SideName, threads = 1): Promise<OpenSide> {
-  const page = await site.open(threads > 1 ? '/isolated.html' : '/side.html')
-  await page.evaluate((script) => {
-    Object.assign(globalThis, { side: new Worker(script, { type: 'module' }) })
-  }, `/bench/sides/${name}.js`)
-
-  async function order<T extends Order['type']>(what: Order & { type: T }): Promise<Answers[T]> {
-    const { answer, error } = await page.evaluate((given) => {
-      const { side } = globalThis as unknown as { side: Worker }
-      return new Promise<{ answer?: unknown; error?: string }>((resolve) => {
-        side.onmessage = ({ data }) => resolve(data)
-        side.onerror = ({ message }) => resolve({ error: message })
-        side.postMessage(given)
-      })
-    }, what)
-    if (error !== undefined) throw new Error(`${name}: ${error}`)
-    return answer as Answers[T]
-  }
-
-  return {
-    page,
-    order,
-    async run(task) {
-      const { runs } = await order({ type: 'run', tasks: [task], together: false })
-      return runs[0] as Run
-    },
-    close: () => page.close(),
-  }
 }
 
 /** Opens a side on WASM with a model of that shape, which is written if it is not there. */

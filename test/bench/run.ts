@@ -20,13 +20,7 @@ import { buildDemo } from '../setup/demo.ts'
 import type { Site } from '../support/site.ts'
 import { measureBridge } from './bridge.ts'
 import { measureContext } from './context.ts'
-import {
-  type Adapter,
-  findAdapter,
-  openComparison,
-  prepareComparison,
-  type RealModels,
-} from './compare.ts'
+import { openComparison, prepareComparison, type RealModels } from './compare.ts'
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
 import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
@@ -38,6 +32,7 @@ import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureImages } from './images.ts'
 import { measureLoad } from './memory.ts'
+import { type Adapter, findAdapter } from './open-side.ts'
 import { PEER_PARTS } from './peers.ts'
 import { measurePredict } from './predict.ts'
 import { measureSession } from './session.ts'
