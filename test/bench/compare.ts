@@ -22,26 +22,36 @@ const SCRIPTS = join(CACHE, 'sides')
 /** Folder of the models that are written. */
 export const MODELS = join(CACHE, 'models')
 
+/** Script of each side. */
+const SIDES: Readonly<Record<SideName, string>> = {
+  inorigin: 'side-inorigin.ts',
+  transformers: 'side-transformers.ts',
+  wllama: 'side-wllama.ts',
+  webllm: 'side-webllm.ts',
+}
+
+export const SIDE_NAMES = Object.keys(SIDES) as SideName[]
+
 /** Installs what is compared with and builds the workers. */
-export async function prepareComparison(): Promise<void> {
-  if (!existsSync(join(import.meta.dirname, 'node_modules/@wllama/wllama'))) {
-    const args = [
-      'ci',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-      '--prefix',
-      import.meta.dirname,
-    ]
-    execFileSync('npm', args, { stdio: 'inherit' })
-  }
-  const sides: Record<SideName, string> = {
-    inorigin: 'side-inorigin.ts',
-    transformers: 'side-transformers.ts',
-    wllama: 'side-wllama.ts',
-    webllm: 'side-webllm.ts',
-  }
-  await buildScripts(SCRIPTS, sides, 'error')
+export function prepareComparison(): Promise<void> {
+  return buildSides(SCRIPTS, SIDE_NAMES)
+}
+
+/** Builds the workers of these sides into a folder of their own. Installs the packages they need. */
+export async function buildSides(folder: string, sides: readonly SideName[]): Promise<void> {
+  if (sides.includes('transformers') || sides.includes('wllama')) installPeers()
+  const scripts = Object.fromEntries(sides.map((side) => [side, SIDES[side]]))
+  await buildScripts(folder, scripts, 'error')
+}
+
+/** Folder of the packages that are compared with. */
+export const PEER_PACKAGES = join(import.meta.dirname, 'node_modules')
+
+function installPeers(): void {
+  if (existsSync(join(PEER_PACKAGES, '@wllama/wllama'))) return
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund']
+  const args = ['ci', ...quiet, '--prefix', import.meta.dirname]
+  execFileSync('npm', args, { stdio: 'inherit' })
 }
 
 /** Writes a model, unless it is there. */
@@ -61,7 +71,6 @@ export interface RealModels {
 
 /** A site with the models, all sides and their runtimes; on a GPU where the machine has one. */
 export async function openComparison({ real, gguf }: RealModels = {}): Promise<Site> {
-  const installed = join(import.meta.dirname, 'node_modules')
   const open = (gpu: 'software' | 'hardware'): Promise<Site> =>
     openSite({
       gpu,
@@ -70,8 +79,8 @@ export async function openComparison({ real, gguf }: RealModels = {}): Promise<S
         ...(gguf !== undefined && { [`/bench/models/${GGUF_MODEL}/`]: gguf }),
         '/bench/models/': MODELS,
         '/bench/sides/': SCRIPTS,
-        '/bench/ort/': join(installed, 'onnxruntime-web/dist'),
-        '/bench/wllama/': join(installed, '@wllama/wllama/esm/wasm'),
+        '/bench/ort/': join(PEER_PACKAGES, 'onnxruntime-web/dist'),
+        '/bench/wllama/': join(PEER_PACKAGES, '@wllama/wllama/esm/wasm'),
       },
       pages: { '/side.html': PAGE, '/isolated.html': PAGE },
       headers: (path) => (path === '/side.html' ? {} : ISOLATION),

@@ -9,7 +9,8 @@
  * model with real weights instead; `--sides NAMES` and `--prompts COUNT` measure a part of them.
  * `--gguf FILE` measures a GGUF file instead, ours beside wllama, and `--model TAG` that of an entry of the
  * playground, with one thread and with two. With `--fidelity DIR`, transformers.js runs ONNX forms of the
- * model in that folder beside them.
+ * model in that folder beside them. `--gpu-kit DIR` measures nothing: it packs what a machine with a GPU
+ * and no network needs to do so, with the libraries of `--mlc FOLDER` for WebLLM.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -28,6 +29,7 @@ import { measureFailover } from './failover.ts'
 import { measureFidelity } from './fidelity.ts'
 import { measureForcing } from './forcing.ts'
 import { joinGguf, linkGguf, measureGguf } from './gguf.ts'
+import { packGpuKit } from './gpu-kit/pack.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureImages } from './images.ts'
@@ -55,6 +57,8 @@ const OPTIONS = {
   prompts: { type: 'string' },
   gguf: { type: 'string' },
   model: { type: 'string' },
+  'gpu-kit': { type: 'string' },
+  mlc: { type: 'string' },
 } as const
 
 /** Parts that need the site where sides are compared. */
@@ -71,6 +75,8 @@ const COMPARED: Readonly<Record<string, (site: Site) => Promise<Figure[]>>> = {
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: OPTIONS })
   buildDemo()
+  if (values['gpu-kit'] !== undefined)
+    return packGpuKit({ out: resolve(values['gpu-kit']), mlc: values.mlc && resolve(values.mlc) })
   if (values.dtypes) {
     const shapes = MEASURED_SHAPES.filter((shape) => values.shape?.includes(shape) ?? true)
     return onSite((site) => printFormats(site, shapes))

@@ -271,18 +271,18 @@ describe('a chat completion', () => {
 
   it('counts draft tokens if it could have some', async () => {
     const drafts = { accepted: 0, rejected: 7 }
-    const script: Script = [
+    const drafted: Script = [
       ...HELLO.slice(0, -1),
       { type: 'finish', reason: 'stop', stopSequence: null, usage: { ...LONG_USAGE, drafts } },
     ]
-    const { usage: counted } = await bodyOfAnswer('chat', {}, script)
+    const { usage: counted } = await bodyOfAnswer('chat', {}, drafted)
     expect(counted.completion_tokens_details).toEqual({
       reasoning_tokens: 4,
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 7,
     })
     const fields = { stream_options: { include_usage: true } }
-    const streamed = await streamOf('chat', fields, script)
+    const streamed = await streamOf('chat', fields, drafted)
     expect(checkChatStream(streamed, { includeUsage: true }).usage).toEqual(counted)
   })
 
