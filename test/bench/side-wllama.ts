@@ -9,7 +9,16 @@ let wllama: Wllama
 serveSide({
   async open({ model, format, device, threads }) {
     const runtime = { default: `${location.origin}/bench/wllama/wllama.wasm` }
-    wllama = new Wllama(runtime, { suppressNativeLog: true, logger: LoggerWithoutDebug })
+    // Its log alone tells where it computes.
+    const log: string[] = []
+    const note = (...line: unknown[]): unknown => log.push(line.join(' '))
+    wllama = new Wllama(runtime, {
+      suppressNativeLog: device === 'wasm',
+      logger:
+        device === 'wasm'
+          ? LoggerWithoutDebug
+          : { debug: note, log: note, warn: note, error: note },
+    })
     wllama.setCompat(null)
     const file = await fetch(`/bench/models/${model}/${ggufPath(format as GgufFormat)}`)
     await wllama.loadModel([await file.blob()], {
@@ -23,8 +32,11 @@ serveSide({
     if (wllama.getNumThreads() !== threads) {
       throw new Error(`wllama has ${wllama.getNumThreads()} threads.`)
     }
+    if (device === 'wasm') return
+    if (!log.some((line) => /offloaded [1-9]\d*\/\d+ layers/.test(line)))
+      throw new Error('wllama found no GPU that it can use, so it computes on the CPU.')
     // A GPU compiles shaders for the first answer.
-    if (device === 'webgpu') await answer([1], { answer: 2 }, () => undefined)
+    await answer([1], { answer: 2 }, () => undefined)
   },
   continue: answer,
   // After each token, it computes the one that is not in its cache.

@@ -90,5 +90,9 @@ export const launch = (kit: Kit, adapter: AdapterName): Promise<Browser> =>
 /** Milliseconds in which a browser should close. One that hangs is left to the end of the process. */
 const CLOSE_MS = 5_000
 
-export const close = (browser: Browser): Promise<unknown> =>
-  Promise.race([browser.close(), new Promise((resolve) => setTimeout(resolve, CLOSE_MS))])
+export async function close(browser: Browser): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, CLOSE_MS)))
+  await Promise.race([browser.close(), late])
+  clearTimeout(timer)
+}

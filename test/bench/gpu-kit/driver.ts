@@ -22,10 +22,10 @@ import {
   type Effort,
   type Entry,
   FULL,
-  labelOf,
+  MAX_THREADS,
   listEntries,
+  nameOf,
   STREAMS,
-  THREADS,
   TINY,
 } from './plan.ts'
 import { toTable } from './table.ts'
@@ -63,9 +63,11 @@ interface Settings {
   json: string
 }
 
-/** Numbers of the lines that are printed while it runs. */
-const seconds = (): string => `[${(performance.now() / 1_000).toFixed(1)} s]`
-const say = (line: string): void => console.log(`${seconds()} ${line}`)
+const labelOf = (entry: Entry): string => `${nameOf(entry)}, ${entry.model}, ${entry.format}`
+
+/** Prints a line with the time since the start. */
+const say = (line: string): void =>
+  console.log(`[${(performance.now() / 1_000).toFixed(1)} s] ${line}`)
 
 async function main(): Promise<void> {
   const { adapter, kit, effort, entries, json } = readSettings()
@@ -88,8 +90,8 @@ async function main(): Promise<void> {
       writeFileSync(json, `${JSON.stringify(results, null, 2)}\n`)
     }
     printTable(toTable(results.rows, effort))
-    for (const { errors, ...entry } of results.rows)
-      for (const error of errors) console.log(`${labelOf(entry)}: ${error}`)
+    for (const row of results.rows)
+      for (const error of row.errors) console.log(`${labelOf(row)}: ${error}`)
     say(`written to ${json}`)
     if (results.rows.some(({ errors }) => errors.length > 0)) process.exitCode = 1
   } finally {
@@ -109,7 +111,8 @@ function readSettings(): Settings {
   const models = list(values.models ?? (values.tiny ? 'small' : '500M,1500M'), shapes, '--models')
   const sides = list(values.sides ?? listSides(kit).join(), listSides(kit), '--sides')
   const entries = listEntries(adapter, models, sides).filter((entry) => canRun(kit, entry))
-  return { adapter, kit, effort: { ...effort, rounds }, entries, json: values.json }
+  const threads = Math.min(MAX_THREADS, availableParallelism())
+  return { adapter, kit, effort: { ...effort, rounds, threads }, entries, json: values.json }
 }
 
 /** Sides that the kit has, in the order of the table. */
@@ -168,7 +171,8 @@ async function measureIn(
   const browser = await launch(kit, adapter)
   try {
     const pages = await openPages(browser, url)
-    const open = () => openSide(pages, entry.side, THREADS)
+    // With threads or without, the page is isolated, so that figures compare.
+    const open = () => openSide(pages, entry.side, MAX_THREADS)
     return await measureEntry(entry, effort, open, (row, part) => {
       const [rate] = Object.values(row.decode).slice(-1)
       const last = part.startsWith('decode') && rate ? `, ${rate.rate.toFixed(1)} tokens/s` : ''

@@ -2,7 +2,7 @@
 import { median } from '../figure.ts'
 import type { OpenSide } from '../open-side.ts'
 import type { Run, Task } from '../side.ts'
-import { type Effort, type Entry, MORE, STREAM_PROMPT, STREAMS, THREADS } from './plan.ts'
+import { type Effort, type Entry, MORE, STREAM_PROMPT, STREAMS } from './plan.ts'
 
 /** Answers after prompts of one length. */
 export interface Decode {
@@ -61,7 +61,7 @@ export async function measureEntry(
       onPart(row, `${part} failed`)
     }
   }
-  const side = await attemptLoads(row, entry, open, attempt)
+  const side = await attemptLoads(row, { ...entry, threads: effort.threads }, open, attempt)
   if (!side) return row
   for (const context of effort.contexts)
     await attempt(`decode at ${context}`, async () => {
@@ -80,7 +80,7 @@ export async function measureEntry(
 /** Loads the model twice. Resolves with the second side, or with `null` if one failed. */
 async function attemptLoads(
   row: Row,
-  { model, format, drafts }: Entry,
+  { model, format, drafts, device = 'webgpu', threads }: Entry & Pick<Effort, 'threads'>,
   open: () => Promise<OpenSide>,
   attempt: (part: string, work: () => Promise<void>) => Promise<void>,
 ): Promise<OpenSide | null> {
@@ -89,8 +89,8 @@ async function attemptLoads(
     type: 'open',
     model,
     format,
-    device: 'webgpu',
-    threads: THREADS,
+    device,
+    threads,
     drafts,
   } as const
   await attempt('loads', async () => {

@@ -1,6 +1,6 @@
 /** What a run of the kit measures. */
 import type { Format, ShapeName } from '../models/shapes.ts'
-import type { SideName } from '../side.ts'
+import type { Opening, SideName } from '../side.ts'
 
 /**
  * The adapter that sides run on: the GPU with half precision, the GPU as users have it, or one made of
@@ -17,6 +17,8 @@ export interface Entry {
   format: Format
   /** `false` to measure without drafts, which only inorigin has. Default: with them. */
   drafts?: false
+  /** Default: `webgpu`. */
+  device?: Opening['device']
 }
 
 /** How much is measured of each entry. */
@@ -29,10 +31,12 @@ export interface Effort {
   rounds: number
   /** Tokens of the first turn of a conversation, to which the second one adds {@link MORE}. */
   history: number
+  /** Threads of what a side computes on the CPU. */
+  threads: number
 }
 
-/** Threads of what a side computes on the CPU. More than one needs a page that is isolated. */
-export const THREADS = 4
+/** Largest number of threads of what a side computes on the CPU. */
+export const MAX_THREADS = 4
 /** Tokens that a second turn adds. */
 export const MORE = 24
 /** Answers that run at once. */
@@ -40,9 +44,19 @@ export const STREAMS = 4
 /** Tokens of their prompts, which are short so that what is compared is the writing. */
 export const STREAM_PROMPT = 16
 
-export const FULL: Effort = { contexts: [64, 2_048], answer: 64, rounds: 3, history: 1_000 }
+export const FULL: Omit<Effort, 'threads'> = {
+  contexts: [64, 2_048],
+  answer: 64,
+  rounds: 3,
+  history: 1_000,
+}
 /** For adapters made of software, and to try a kit. */
-export const TINY: Effort = { contexts: [8, 32], answer: 6, rounds: 1, history: 40 }
+export const TINY: Omit<Effort, 'threads'> = {
+  contexts: [8, 32],
+  answer: 6,
+  rounds: 1,
+  history: 40,
+}
 
 /** Returns the entries for these shapes and sides. */
 export function listEntries(
@@ -61,10 +75,15 @@ export function listEntries(
   return models.flatMap((model) =>
     sides.flatMap((side): Entry[] => {
       const entry = { side, model, format: formats[side] }
-      return side === 'inorigin' ? [entry, { ...entry, drafts: false }] : [entry]
+      if (side === 'inorigin') return [entry, { ...entry, drafts: false }]
+      // It computes on no adapter of software.
+      return side === 'wllama' && adapter === 'swiftshader'
+        ? [{ ...entry, device: 'wasm' }]
+        : [entry]
     }),
   )
 }
 
-export const labelOf = ({ side, model, format, drafts }: Entry): string =>
-  `${side}${drafts === false ? ' without drafts' : ''}, ${model}, ${format}`
+/** Returns the name of the side in a table. */
+export const nameOf = ({ side, drafts, device }: Entry): string =>
+  `${side}${drafts === false ? ' without drafts' : ''}${device === 'wasm' ? ' on WASM' : ''}`

@@ -1,6 +1,6 @@
 /** The table of a run. */
 import type { Row } from './measure.ts'
-import { type Effort, MORE, STREAMS } from './plan.ts'
+import { type Effort, MORE, nameOf, STREAMS } from './plan.ts'
 
 /** Returns the lines of the table, of which the first has the names of the columns. */
 export function toTable(rows: readonly Row[], { contexts, history }: Effort): string[][] {
@@ -22,10 +22,10 @@ export function toTable(rows: readonly Row[], { contexts, history }: Effort): st
 const NOTHING = '-'
 
 function toLine(row: Row, contexts: readonly number[]): string[] {
-  const { side, model, format, drafts, decode, turns, streams, loads } = row
+  const { model, format, decode, turns, streams, loads } = row
   const dispatches = contexts.flatMap((context) => decode[context]?.dispatches || [])
   return [
-    drafts === false ? `${side} without drafts` : side,
+    nameOf(row),
     `${model} ${format}`,
     ...contexts.map((context) => withUnit(decode[context]?.rate, 'tokens/s', 1)),
     ...contexts.map((context) => withUnit(decode[context]?.first, 'ms')),
