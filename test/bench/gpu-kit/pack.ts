@@ -2,27 +2,23 @@
  * `npm run bench -- --gpu-kit DIR` packs what a bare x86-64 Linux machine with an NVIDIA GPU, a shell and
  * no network needs to measure inorigin beside transformers.js, wllama and WebLLM.
  */
-import { execFileSync } from 'node:child_process'
 import {
   copyFileSync,
-  createReadStream,
-  createWriteStream,
   cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   rmSync,
-  statSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
 import { SIDE_NAMES } from '../compare.ts'
 import { type ShapeName, SHAPES } from '../models/shapes.ts'
 import { buildApp } from './app.ts'
 import { checkMachine, collectPrograms, glibcVersion } from './native.ts'
+import { packFolder, partOf } from './pieces.ts'
 import { writeReadme } from './readme.ts'
 
 /** Largest piece of the archive in bytes. A folder has one piece and two small files. */
@@ -63,15 +59,13 @@ export async function packGpuKit({ out, mlc }: PackOptions): Promise<void> {
     })
     writeFileSync(join(kit, 'README.md'), readme)
     console.log('packs them')
-    const archive = join(work, 'kit.tar.gz')
-    execFileSync('tar', ['-czf', archive, '-C', kit, '.'])
-    const count = await split(archive, out)
+    const count = await packFolder(kit, out, PIECE_BYTES)
     for (let part = 1; part <= count; part += 1) {
       const folder = partOf(out, part)
       copyFileSync(join(import.meta.dirname, 'unpack.sh'), join(folder, 'unpack.sh'))
       writeFileSync(join(folder, 'README.md'), readme)
     }
-    console.log(`${out} has ${count} folders, of ${statSync(archive).size} bytes together`)
+    console.log(`${out} has ${count} folders. README.md in them says how to run the kit.`)
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
@@ -89,23 +83,4 @@ function findLibraries(folder: string): { shape: ShapeName; path: string }[] {
     }
     return { shape: shape as ShapeName, path: join(folder, file) }
   })
-}
-
-const partOf = (out: string, part: number): string => join(out, `part-${part}`)
-
-/** Splits the archive into folders. Resolves with their number. */
-async function split(archive: string, out: string): Promise<number> {
-  const { size } = statSync(archive)
-  const count = Math.ceil(size / PIECE_BYTES)
-  for (let part = 1; part <= count; part += 1) {
-    const folder = partOf(out, part)
-    mkdirSync(folder, { recursive: true })
-    const start = (part - 1) * PIECE_BYTES
-    const end = Math.min(size, start + PIECE_BYTES) - 1
-    await pipeline(
-      createReadStream(archive, { start, end }),
-      createWriteStream(join(folder, `kit.tar.gz.${part}-of-${count}`)),
-    )
-  }
-  return count
 }
