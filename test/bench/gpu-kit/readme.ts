@@ -23,7 +23,7 @@ It measures inorigin beside transformers.js and wllama${shapes.length > 0 ? ' an
 The first line that a run prints names the adapter: look at it before you wait. The table comes last. The JSON file is written after each side, so a run that is ended has what it measured.
 
 - \`--adapter f16\` (default): half precision, which Chromium offers on NVIDIA's driver for Linux only with a flag. \`plain\`: as users have it, with 32-bit activations. \`swiftshader\`: no GPU, to try the kit.
-- \`--models 500M,1500M\` (default): shapes of Qwen2.5-0.5B and -1.5B. They are written to \`data\` first, which takes 1.3 GB and 2.6 GB for both adapters.
+- \`--models 500M,1500M\` (default): shapes of Qwen2.5-0.5B and -1.5B. They are written to \`data\` first, which takes 2 GB and 4.5 GB for both adapters, and a minute on slow processors.
 - \`--sides inorigin,transformers,webllm,wllama\`: default: those that the kit has.
 - \`--rounds ${FULL.rounds}\` (default): answers after each prompt, whose median counts.
 - \`--tiny\`: a tiny model and few tokens. \`run.sh --adapter swiftshader --tiny\` shows within minutes that a kit works.
@@ -32,7 +32,7 @@ It exits with 1 if a side failed, and says below the table what failed.
 
 ## What it needs
 
-- x86-64 Linux with glibc ${glibc} or later, \`sh\`, \`tar\`, \`gzip\`, and about 6 GB of disk.
+- x86-64 Linux with glibc ${glibc} or later, \`sh\`, \`tar\`, \`gzip\`, and about 8 GB of disk.
 - NVIDIA's driver with its Vulkan part. In a container, its capabilities must include \`graphics\`, such as \`NVIDIA_DRIVER_CAPABILITIES=all\`.
 - \`VK_DRIVER_FILES\`: the file that names the driver to Vulkan's loader. \`run.sh\` looks for ${DRIVER_FILES.map((file) => `\`${file}\``).join(', ')}; set the variable if it is elsewhere.
 - \`LD_LIBRARY_PATH\` is set by \`run.sh\`: the kit has the libraries of GLVND and X11, without which the driver finds no device, and containers have those of the driver in \`/usr/local/nvidia/lib64\`.

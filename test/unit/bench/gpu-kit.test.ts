@@ -13,7 +13,8 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { environmentOf, flagsOf } from '../../bench/gpu-kit/browser.ts'
 import type { Row } from '../../bench/gpu-kit/measure.ts'
 import { type AdapterName, listEntries } from '../../bench/gpu-kit/plan.ts'
 import { packFolder } from '../../bench/gpu-kit/pieces.ts'
@@ -26,7 +27,10 @@ let folder: string
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'inorigin-unit-kit-'))
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
+afterEach(() => {
+  vi.unstubAllEnvs()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 test('a plan has formats that the adapter can compute, and ours without drafts', () => {
   const sides = ['inorigin', 'transformers', 'webllm', 'wllama'] as const
@@ -100,6 +104,23 @@ test('a table shows what was measured, and a dash for what was not', () => {
     ['wllama', '500M q4_0', '42.0 tokens/s', '-', '103 ms', '-', '-', '-', '-', '-'],
   ])
   expect(columns).toHaveLength(10)
+})
+
+test('the driver of a GPU is named to Vulkan, and none to an adapter of software', () => {
+  vi.stubEnv('VK_DRIVER_FILES', '/opt/nvidia_icd.json')
+  vi.stubEnv('LD_LIBRARY_PATH', '/opt/kit/lib')
+  const named = {
+    VK_DRIVER_FILES: '/opt/nvidia_icd.json',
+    VK_ICD_FILENAMES: '/opt/nvidia_icd.json',
+  }
+  for (const adapter of ['f16', 'plain'] as const)
+    expect(environmentOf(adapter)).toMatchObject({ ...named, LD_LIBRARY_PATH: '/opt/kit/lib' })
+  expect(environmentOf('swiftshader')).not.toHaveProperty('VK_ICD_FILENAMES')
+  // Only one adapter has the flag for half precision.
+  const halves = (['f16', 'plain', 'swiftshader'] as const).filter((adapter) =>
+    flagsOf(adapter).some((flag) => flag.includes('f16')),
+  )
+  expect(halves).toEqual(['f16'])
 })
 
 describe('the pieces of a kit', () => {
