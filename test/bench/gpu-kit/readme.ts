@@ -12,7 +12,7 @@ export interface KitFacts {
 /** Returns the text. */
 export const writeReadme = ({ glibc, shapes }: KitFacts): string => `# GPU kit of inorigin's bench
 
-It measures inorigin beside transformers.js and wllama${shapes.length > 0 ? ' and WebLLM' : ''} in headless Chromium, on random weights. It has its own Node.js, Chromium and libraries, and uses no network.
+It measures inorigin beside ${shapes.length > 0 ? 'transformers.js, wllama and WebLLM' : 'transformers.js and wllama'} in headless Chromium, on random weights. It has its own Node.js, Chromium and libraries, and uses no network.
 
 ## Run it
 
