@@ -26,11 +26,22 @@ export interface Run {
   totalMs: number
   /** Tokens per second after the first one; `null` if the answer was too short for a rate. */
   rate: number | null
+  /** Draft tokens of the answer; `null` if it could have none. */
+  drafts: Drafts | null
+}
+
+/** Draft tokens that became part of the answer, and all others that were computed for it. */
+interface Drafts {
+  accepted: number
+  rejected: number
 }
 
 export interface Endpoint {
-  /** Streams an answer of this many tokens. The model cannot end it earlier. */
-  complete(messages: readonly Message[], tokens: number): Promise<Run>
+  /**
+   * Streams an answer of this many tokens. The model cannot end it earlier. It has no drafts if
+   * `drafts` is `false`; default: as the device has them.
+   */
+  complete(messages: readonly Message[], tokens: number, drafts?: boolean): Promise<Run>
   countTokens(text: string): Promise<number>
   /** Resolves with the maximum number of tokens of prompt and answer together. */
   contextTokens(): Promise<number>
@@ -40,7 +51,13 @@ export interface Endpoint {
 
 interface Chunk {
   choices?: { delta?: { reasoning_content?: string } }[]
-  usage?: { prompt_tokens_details?: { cached_tokens?: number } } | null
+  usage?: {
+    prompt_tokens_details?: { cached_tokens?: number }
+    completion_tokens_details?: {
+      accepted_prediction_tokens?: number
+      rejected_prediction_tokens?: number
+    }
+  } | null
 }
 
 /** Opens the endpoint for one model, which must be loaded. All requests end with the signal. */
@@ -63,9 +80,9 @@ export async function openEndpoint(
   const logit_bias = await findEndTokens(tag, get, post)
 
   return {
-    async complete(messages, tokens) {
-      let cachedTokens = 0
-      const style = measuredStyle((cached) => (cachedTokens = cached))
+    async complete(messages, tokens, drafts = true) {
+      const counts: Counts = { cachedTokens: 0, drafts: null }
+      const style = measuredStyle(counts)
       const body = {
         model: tag,
         messages,
@@ -75,6 +92,7 @@ export async function openEndpoint(
         seed: 1,
         reasoning_effort: 'none',
         logit_bias,
+        ...(!drafts && { 'speculative.n_max': 0 }),
         stream: true,
         stream_options: { include_usage: true },
       }
@@ -88,7 +106,7 @@ export async function openEndpoint(
       const { text, promptTokens = 0, completionTokens = 0, firstText: firstMs = totalMs } = answer
       const isLongEnough = (answer.end ?? 0) - firstMs >= MIN_RATE_MS
       const rate = isLongEnough ? (tokensPerSecond(answer) ?? null) : null
-      return { text, promptTokens, cachedTokens, completionTokens, firstMs, totalMs, rate }
+      return { text, promptTokens, completionTokens, firstMs, totalMs, rate, ...counts }
     },
     async countTokens(text) {
       const messages = [{ role: 'user', content: text }]
@@ -107,16 +125,23 @@ export async function openEndpoint(
   }
 }
 
-/** Returns the style of chat completions, with reasoning as text and the use of the prefix cache. */
-function measuredStyle(onCached: (tokens: number) => void): WireStyle {
+/** What the playground's own style does not read of the usage. */
+type Counts = Pick<Run, 'cachedTokens' | 'drafts'>
+
+/** Returns the style of chat completions, with reasoning as text. It writes the usage to `counts`. */
+function measuredStyle(counts: Counts): WireStyle {
   return {
     ...completions,
     read(event: ServerSentEvent): Piece {
       const piece = completions.read(event)
       if (piece.done) return piece
       const { choices, usage } = JSON.parse(event.data) as Chunk
-      const cached = usage?.prompt_tokens_details?.cached_tokens
-      if (cached !== undefined) onCached(cached)
+      if (usage) {
+        const { accepted_prediction_tokens: accepted, rejected_prediction_tokens: rejected = 0 } =
+          usage.completion_tokens_details ?? {}
+        counts.cachedTokens = usage.prompt_tokens_details?.cached_tokens ?? 0
+        counts.drafts = accepted === undefined ? null : { accepted, rejected }
+      }
       const reasoning = choices?.[0]?.delta?.reasoning_content
       return reasoning ? { ...piece, text: reasoning } : piece
     },

@@ -78,12 +78,14 @@ export async function measure(options: MeasureOptions): Promise<Measurements> {
     timeTurns(endpoint, draw(promptTokens)),
   )
   const short = await repeat('Decoding after a short prompt', () =>
-    endpoint.complete([user(draw(SHORT_PROMPT_TOKENS))], answerTokens),
+    decodeTwice(endpoint, [user(draw(SHORT_PROMPT_TOKENS))], answerTokens),
   )
   const longTokens = Math.min(effort.longContextTokens, room)
-  const decodeAt = (name: string, tokens: number): Promise<Run[]> => {
+  const decodeAt = (name: string, tokens: number): Promise<Decode[]> => {
     const context = [user(draw(tokens))]
-    return repeat(`Decoding at a ${name} context`, () => endpoint.complete(context, answerTokens))
+    return repeat(`Decoding at a ${name} context`, () =>
+      decodeTwice(endpoint, context, answerTokens),
+    )
   }
   const middle = await decodeAt('middle', longTokens / 2)
   const long = await decodeAt('long', longTokens)
@@ -204,12 +206,37 @@ function summarizeTurns(
   }
 }
 
-function toRate(runs: readonly Run[]): DecodeRate {
-  const rates = runs.flatMap(({ rate }) => rate ?? [])
+/** One answer as an app gets it, and the same with drafts off. */
+interface Decode {
+  run: Run
+  withoutDrafts: Run
+}
+
+/** Measures an answer, and then again without drafts if it could have some. */
+export async function decodeTwice(
+  endpoint: Endpoint,
+  messages: readonly Message[],
+  tokens: number,
+): Promise<Decode> {
+  const run = await endpoint.complete(messages, tokens)
+  const withoutDrafts = run.drafts ? await endpoint.complete(messages, tokens, false) : run
+  return { run, withoutDrafts }
+}
+
+function toRate(decodes: readonly Decode[]): DecodeRate {
+  const middle = (read: (run: Run) => number): number => median(decodes.map(({ run }) => read(run)))
   return {
-    contextTokens: median(runs.map(({ promptTokens }) => promptTokens)),
-    tokensPerSecond: rates.length === 0 ? null : median(rates),
+    contextTokens: middle(({ promptTokens }) => promptTokens),
+    tokensPerSecond: medianRate(decodes.map(({ run }) => run)),
+    tokensPerSecondWithoutDrafts: medianRate(decodes.map(({ withoutDrafts }) => withoutDrafts)),
+    acceptedDraftTokens: middle(({ drafts }) => drafts?.accepted ?? 0),
+    rejectedDraftTokens: middle(({ drafts }) => drafts?.rejected ?? 0),
   }
+}
+
+function medianRate(runs: readonly Run[]): number | null {
+  const rates = runs.flatMap(({ rate }) => rate ?? [])
+  return rates.length === 0 ? null : median(rates)
 }
 
 interface StreamRates {

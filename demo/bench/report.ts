@@ -80,9 +80,15 @@ function describeAdapter(adapter: AdapterInfo): string {
   return [software ? `${name} (software)` : name, ...features].join(', ')
 }
 
-function describeRate({ contextTokens, tokensPerSecond }: DecodeRate): string {
-  const figure = tokensPerSecond === null ? 'not measured' : perSecond(tokensPerSecond)
-  return `${figure} (after ${contextTokens} tokens)`
+function describeRate(decode: DecodeRate): string {
+  const { contextTokens, acceptedDraftTokens: accepted, rejectedDraftTokens: rejected } = decode
+  const figure = `${rateOrNone(decode.tokensPerSecond)} (after ${contextTokens} tokens)`
+  if (accepted + rejected === 0) return `${figure}, no drafts`
+  const without = rateOrNone(decode.tokensPerSecondWithoutDrafts)
+  return `${figure}, ${accepted} of ${accepted + rejected} draft tokens accepted, without: ${without}`
 }
+
+const rateOrNone = (tokensPerSecond: number | null): string =>
+  tokensPerSecond === null ? 'not measured' : perSecond(tokensPerSecond)
 
 const perSecond = (tokens: number): string => `${rate(tokens)} tokens/s`

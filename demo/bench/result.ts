@@ -69,6 +69,12 @@ export interface DecodeRate {
   contextTokens: number
   /** `null` if the answer was too short for a rate. */
   tokensPerSecond: number | null
+  /** The same with drafts off. Where answers have no drafts, it is `tokensPerSecond`. */
+  tokensPerSecondWithoutDrafts: number | null
+  /** Draft tokens that became part of one answer. */
+  acceptedDraftTokens: number
+  /** Draft tokens that were computed for one answer, but did not become part of it. */
+  rejectedDraftTokens: number
 }
 
 /** Results of all measurements. Times are in milliseconds. */

@@ -8,6 +8,7 @@ import type { GpuComparison, GpuVerdict } from '../device/gpu-verdict.ts'
 import type {
   ChatMessage,
   Device,
+  DraftCounts,
   Precision,
   Sampling,
   TokenLogprob,
@@ -106,6 +107,8 @@ export interface TextChunk {
   tokenIds?: readonly number[]
   /** Logprobs of the tokens of this text, if requested. */
   logprobs?: readonly TokenLogprob[]
+  /** Draft tokens of the answer so far. Absent if it can have none. */
+  drafts?: DraftCounts
 }
 
 /** Result of a run that ended by itself: at an end token or at a limit. */
@@ -113,6 +116,8 @@ export interface GenerationResult {
   reason: 'stop' | 'length'
   /** Number of generated tokens, including the end token. */
   completionTokens: number
+  /** Draft tokens of the answer. Absent if it could have none. */
+  drafts?: DraftCounts
 }
 
 /** Argument of `onStart`, which is called once, before the first chunk of text. */
@@ -141,6 +146,8 @@ export interface GenerateOptions {
   visible?: readonly string[]
   /** Number of most probable tokens to list with each token. Absent: no logprobs. */
   logprobs?: number
+  /** Largest number of draft tokens of one forward pass; 0 for no drafts. Default: no limit. */
+  maxDraftTokens?: number
   /**
    * First tokens of the answer, from an interrupted run with the same prompt and options, which has
    * a seed. They are yielded again as text, and the answer continues after them as that run would

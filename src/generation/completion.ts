@@ -1,6 +1,7 @@
 /** Converts the text pieces of an engine into the events of one answer. */
 import type { GenerationResult, GenerationUpdate, TextChunk } from '../engine/engine.ts'
 import type {
+  DraftCounts,
   FinishReason,
   GenerationEvent,
   GenerationRequest,
@@ -23,6 +24,7 @@ export class Completion {
   readonly #reasoning: BudgetedReasoning | null
   #events: GenerationEvent[] = []
   #tokens = 0
+  #drafts: DraftCounts | undefined
   #isConstraintRemoved: boolean
 
   /** @param started Token counts of the prompt. */
@@ -44,6 +46,7 @@ export class Completion {
   push(piece: TextChunk): { events: GenerationEvent[]; steer?: GenerationUpdate | undefined } {
     this.#events = []
     this.#tokens += piece.tokens
+    this.#drafts = piece.drafts
     this.#writer.receive(piece)
     this.#add(this.#reasoning ? this.#reasoning.push(piece) : { reasoning: '', text: piece.text })
     const { ending } = this.#answer
@@ -52,8 +55,9 @@ export class Completion {
   }
 
   /** Returns the remaining events once the engine has ended. The last event is `finish`. */
-  end({ reason, completionTokens }: GenerationResult): GenerationEvent[] {
+  end({ reason, completionTokens, drafts }: GenerationResult): GenerationEvent[] {
     this.#events = []
+    this.#drafts = drafts
     if (this.#reasoning) this.#add(this.#reasoning.end())
     const ending = this.#answer.end(reason, this.#reasoning?.isOpen === true)
     return this.#finish(ending, completionTokens)
@@ -72,7 +76,8 @@ export class Completion {
 
   #finish(ending: Ending, completionTokens: number): GenerationEvent[] {
     const reasoningTokens = this.#reasoning?.tokens ?? 0
-    const usage = { ...this.#started, completionTokens, reasoningTokens }
+    const drafts = this.#drafts && { drafts: this.#drafts }
+    const usage = { ...this.#started, completionTokens, reasoningTokens, ...drafts }
     return [...this.#events, { type: 'finish', ...ending, usage }]
   }
 

@@ -53,6 +53,7 @@ export async function* runGeneration(
     visible,
     ...(constraint && { constraint }),
     ...(request.logprobs !== undefined && { logprobs: request.logprobs }),
+    maxDraftTokens: request.maxDraftTokens,
     ...(request.resumeTokens && { resumeTokens: request.resumeTokens }),
     ...(partition !== undefined && { partition }),
     onStart: (start) => {

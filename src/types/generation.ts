@@ -175,6 +175,8 @@ export interface GenerationRequest {
   templateVariables?: Readonly<Record<string, unknown>>
   /** Number of most probable tokens to report for each token, 0 to 20. Default: no logprobs. */
   logprobs?: number
+  /** Maximum number of draft tokens of one forward pass; 0 for no drafts. Default: no limit. */
+  maxDraftTokens?: number
   /** Tokens of a host that stopped, with the same seed. Their events come again. Default: none. */
   resumeTokens?: readonly number[]
   /** The delivered part of an answer that an upstream server may continue. Default: nothing. */
@@ -200,6 +202,16 @@ export interface Usage {
   completionTokens: number
   /** Number of generated tokens that are reasoning. */
   reasoningTokens: number
+  /** Draft tokens of the host that finished. Absent if the answer could have none. */
+  drafts?: DraftCounts
+}
+
+/** Numbers of draft tokens that were computed for one answer. */
+export interface DraftCounts {
+  /** Those that became part of the answer. */
+  accepted: number
+  /** All others. They are not among the completion tokens. */
+  rejected: number
 }
 
 /** A token and its log probability, before penalties and constraints. */

@@ -122,7 +122,11 @@ const toUsageJson = (usage: Usage) => ({
   completion_tokens: usage.completionTokens,
   total_tokens: usage.promptTokens + usage.completionTokens,
   prompt_tokens_details: { cached_tokens: usage.cachedTokens },
-  completion_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+  completion_tokens_details: {
+    reasoning_tokens: usage.reasoningTokens,
+    accepted_prediction_tokens: usage.drafts?.accepted,
+    rejected_prediction_tokens: usage.drafts?.rejected,
+  },
 })
 
 /** Returns the `logprobs` of a choice. */

@@ -71,6 +71,7 @@ export function parseChat({ fields, ignored }: ParsedBody<ChatBody>): ParsedRequ
       reasoningBudget: reasoning.budget,
       ...reasoning.forTemplate,
       logprobs: body.logprobs ? (body.top_logprobs ?? 0) : undefined,
+      maxDraftTokens: body['speculative.n_max'] ?? undefined,
     },
     fieldNames: {
       rename: [
@@ -225,6 +226,8 @@ export const chatBodySchema = f.object({
   ...shared.renamedOutput('send response_format instead'),
   logprobs: f.optional(f.flag),
   top_logprobs: shared.topLogprobs,
+  // The name of llama.cpp's server. OpenAI's API has no field that turns drafts off.
+  'speculative.n_max': f.optional(f.integerAtLeast(0)),
   ...shared.sharedFields,
   ...formatFields,
   ...functionsFields,

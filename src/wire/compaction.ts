@@ -127,8 +127,10 @@ const isStatus = (event: AcceptedEvent | GenerationEvent): event is StatusEvent 
 const isTooLong = (error: unknown): boolean =>
   error instanceof InoriginError && error.code === 'context_length_exceeded'
 
-function addUsage(total: Usage, added: Usage): void {
-  for (const name of Object.keys(total) as (keyof Usage)[]) total[name] += added[name]
+type Counts = Omit<Usage, 'drafts'>
+
+function addUsage(total: Counts, added: Counts): void {
+  for (const name of Object.keys(total) as (keyof Counts)[]) total[name] += added[name]
 }
 
 function writePrompt(summary: string, part: string): string {

@@ -2,7 +2,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Page } from 'playwright'
 import { openSite, type Site } from '../support/site.ts'
 import { writeGguf } from './models/gguf.ts'
 import {
@@ -13,8 +12,9 @@ import {
   type ShapeName,
 } from './models/shapes.ts'
 import { writeModel } from './models/write-model.ts'
+import { findAdapter, ISOLATION, openSide, type OpenSide, PAGE } from './open-side.ts'
 import { buildScripts } from './scripts.ts'
-import type { Answers, Opening, Order, Run, SideName, Task } from './side.ts'
+import type { Opening, SideName } from './side.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const CACHE = join(ROOT, 'node_modules/.cache/inorigin-bench')
@@ -22,33 +22,36 @@ const SCRIPTS = join(CACHE, 'sides')
 /** Folder of the models that are written. */
 export const MODELS = join(CACHE, 'models')
 
-const PAGE = '<!doctype html><meta charset="utf-8"><title>bench</title>'
-
-/** Headers of a document that may use threads, and of scripts and workers in it. */
-const ISOLATION = {
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-embedder-policy': 'require-corp',
+/** Script of each side. */
+const SIDES: Readonly<Record<SideName, string>> = {
+  inorigin: 'side-inorigin.ts',
+  transformers: 'side-transformers.ts',
+  wllama: 'side-wllama.ts',
+  webllm: 'side-webllm.ts',
 }
 
+export const SIDE_NAMES = Object.keys(SIDES) as SideName[]
+
 /** Installs what is compared with and builds the workers. */
-export async function prepareComparison(): Promise<void> {
-  if (!existsSync(join(import.meta.dirname, 'node_modules/@wllama/wllama'))) {
-    const args = [
-      'ci',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-      '--prefix',
-      import.meta.dirname,
-    ]
-    execFileSync('npm', args, { stdio: 'inherit' })
-  }
-  const sides: Record<SideName, string> = {
-    inorigin: 'side-inorigin.ts',
-    transformers: 'side-transformers.ts',
-    wllama: 'side-wllama.ts',
-  }
-  await buildScripts(SCRIPTS, sides, 'error')
+export function prepareComparison(): Promise<void> {
+  return buildSides(SCRIPTS, SIDE_NAMES)
+}
+
+/** Builds the workers of these sides into a folder of their own. Installs the packages they need. */
+export async function buildSides(folder: string, sides: readonly SideName[]): Promise<void> {
+  if (sides.includes('transformers') || sides.includes('wllama')) installPeers()
+  const scripts = Object.fromEntries(sides.map((side) => [side, SIDES[side]]))
+  await buildScripts(folder, scripts, 'error')
+}
+
+/** Folder of the packages that are compared with. */
+export const PEER_PACKAGES = join(import.meta.dirname, 'node_modules')
+
+function installPeers(): void {
+  if (existsSync(join(PEER_PACKAGES, '@wllama/wllama'))) return
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund']
+  const args = ['ci', ...quiet, '--prefix', import.meta.dirname]
+  execFileSync('npm', args, { stdio: 'inherit' })
 }
 
 /** Writes a model, unless it is there. */
@@ -68,7 +71,6 @@ export interface RealModels {
 
 /** A site with the models, all sides and their runtimes; on a GPU where the machine has one. */
 export async function openComparison({ real, gguf }: RealModels = {}): Promise<Site> {
-  const installed = join(import.meta.dirname, 'node_modules')
   const open = (gpu: 'software' | 'hardware'): Promise<Site> =>
     openSite({
       gpu,
@@ -77,8 +79,8 @@ export async function openComparison({ real, gguf }: RealModels = {}): Promise<S
         ...(gguf !== undefined && { [`/bench/models/${GGUF_MODEL}/`]: gguf }),
         '/bench/models/': MODELS,
         '/bench/sides/': SCRIPTS,
-        '/bench/ort/': join(installed, 'onnxruntime-web/dist'),
-        '/bench/wllama/': join(installed, '@wllama/wllama/esm/wasm'),
+        '/bench/ort/': join(PEER_PACKAGES, 'onnxruntime-web/dist'),
+        '/bench/wllama/': join(PEER_PACKAGES, '@wllama/wllama/esm/wasm'),
       },
       pages: { '/side.html': PAGE, '/isolated.html': PAGE },
       headers: (path) => (path === '/side.html' ? {} : ISOLATION),
@@ -88,61 +90,6 @@ export async function openComparison({ real, gguf }: RealModels = {}): Promise<S
   if (adapter && !adapter.software) return site
   await site.close()
   return open('software')
-}
-
-export interface Adapter {
-  name: string
-  software: boolean
-}
-
-export async function findAdapter(site: Site): Promise<Adapter | null> {
-  const page = await site.open('/side.html')
-  const found = await page.evaluate(async () => {
-    const adapter = await navigator.gpu?.requestAdapter()
-    const { vendor = '', architecture = '', isFallbackAdapter = false } = adapter?.info ?? {}
-    return adapter ? { name: `${vendor} ${architecture}`, software: isFallbackAdapter } : null
-  })
-  await page.close()
-  return found
-}
-
-/** One side in a tab and a worker of its own. */
-export interface OpenSide {
-  order<T extends Order['type']>(order: Order & { type: T }): Promise<Answers[T]>
-  /** Runs one task alone. */
-  run(task: Task): Promise<Run>
-  page: Page
-  close(): Promise<void>
-}
-
-export async function openSide(site: Site, name: SideName, threads = 1): Promise<OpenSide> {
-  const page = await site.open(threads > 1 ? '/isolated.html' : '/side.html')
-  await page.evaluate((script) => {
-    Object.assign(globalThis, { side: new Worker(script, { type: 'module' }) })
-  }, `/bench/sides/${name}.js`)
-
-  async function order<T extends Order['type']>(what: Order & { type: T }): Promise<Answers[T]> {
-    const { answer, error } = await page.evaluate((given) => {
-      const { side } = globalThis as unknown as { side: Worker }
-      return new Promise<{ answer?: unknown; error?: string }>((resolve) => {
-        side.onmessage = ({ data }) => resolve(data)
-        side.onerror = ({ message }) => resolve({ error: message })
-        side.postMessage(given)
-      })
-    }, what)
-    if (error !== undefined) throw new Error(`${name}: ${error}`)
-    return answer as Answers[T]
-  }
-
-  return {
-    page,
-    order,
-    async run(task) {
-      const { runs } = await order({ type: 'run', tasks: [task], together: false })
-      return runs[0] as Run
-    },
-    close: () => page.close(),
-  }
 }
 
 /** Opens a side on WASM with a model of that shape, which is written if it is not there. */

@@ -1,7 +1,8 @@
 /** Load, prefill, decode, second turns and streams at once: ours beside transformers.js. */
 import type { Site } from '../support/site.ts'
-import { openSide, type OpenSide, prepareModel } from './compare.ts'
+import { prepareModel } from './compare.ts'
 import { median, printTable } from './figure.ts'
+import { openSide, type OpenSide } from './open-side.ts'
 import type { Run, SideName, Task } from './side.ts'
 import type { Work } from './work.ts'
 

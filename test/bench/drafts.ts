@@ -1,8 +1,9 @@
 /** What it is worth to guess tokens ahead: the same decodes with and without it, in turns. */
 import type { Site } from '../support/site.ts'
-import { openSide, type OpenSide, prepareModel } from './compare.ts'
+import { prepareModel } from './compare.ts'
 import { SMALL, type Effort } from './decode.ts'
 import { atLeast, median, type Figure } from './figure.ts'
+import { openSide, type OpenSide } from './open-side.ts'
 import type { Task } from './side.ts'
 
 /** Random weights know nothing to quote, but repeat themselves where that is rewarded. */

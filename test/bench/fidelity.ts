@@ -7,9 +7,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Site } from '../support/site.ts'
-import { openPrepared, type OpenSide } from './compare.ts'
+import { openPrepared } from './compare.ts'
 import { type Figure, median, printTable, reported } from './figure.ts'
 import { type Format, REAL_MODEL } from './models/shapes.ts'
+import type { OpenSide } from './open-side.ts'
 import type { Given, ReferenceAnswer, Run, SideName } from './side.ts'
 
 interface Form {

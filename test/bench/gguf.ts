@@ -10,9 +10,10 @@ import { readGguf, toByteSource } from '../../src/engine/gguf/header.ts'
 import { readTokenizer } from '../../src/engine/gguf/tokenizer.ts'
 import { PromptTokenizer } from '../../src/engine/text/prompt-tokenizer.ts'
 import type { Site } from '../support/site.ts'
-import { openPrepared, type OpenSide } from './compare.ts'
+import { openPrepared } from './compare.ts'
 import { atLeast, type Figure, median, printTable, reported } from './figure.ts'
 import { type Format, GGUF_MODEL, ggufPath, REAL_MODEL } from './models/shapes.ts'
+import type { OpenSide } from './open-side.ts'
 import type { Given, SideName } from './side.ts'
 
 const ROOT = join(import.meta.dirname, '../..')

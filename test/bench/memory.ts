@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { canReadPeaks, findProcesses, readMemory, resetPeak } from '../support/process-memory.ts'
 import type { Site } from '../support/site.ts'
-import { MODELS, openSide, prepareModel } from './compare.ts'
+import { MODELS, prepareModel } from './compare.ts'
 import { SMALL } from './decode.ts'
+import { openSide } from './open-side.ts'
 
 export interface LoadPeaks {
   /** With the start of the runtime, whose code a browser compiles while weights arrive. */

@@ -4,10 +4,11 @@
  * minutes and can be run alone.
  */
 import type { Site } from '../support/site.ts'
-import { openOnWasm, type OpenSide } from './compare.ts'
+import { openOnWasm } from './compare.ts'
 import { defaultFormat } from './default-format.ts'
 import { atLeast, type Figure, median, printTable, reported } from './figure.ts'
 import type { GgufFormat, OnnxFormat } from './models/shapes.ts'
+import type { OpenSide } from './open-side.ts'
 import type { Run, SideName, Task } from './side.ts'
 
 interface Peer {

@@ -9,7 +9,8 @@
  * model with real weights instead; `--sides NAMES` and `--prompts COUNT` measure a part of them.
  * `--gguf FILE` measures a GGUF file instead, ours beside wllama, and `--model TAG` that of an entry of the
  * playground, with one thread and with two. With `--fidelity DIR`, transformers.js runs ONNX forms of the
- * model in that folder beside them.
+ * model in that folder beside them. `--gpu-kit DIR` measures nothing: it packs what a machine with a GPU
+ * and no network needs to do so, with the libraries of `--mlc FOLDER` for WebLLM.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
@@ -20,13 +21,7 @@ import { buildDemo } from '../setup/demo.ts'
 import type { Site } from '../support/site.ts'
 import { measureBridge } from './bridge.ts'
 import { measureContext } from './context.ts'
-import {
-  type Adapter,
-  findAdapter,
-  openComparison,
-  prepareComparison,
-  type RealModels,
-} from './compare.ts'
+import { openComparison, prepareComparison, type RealModels } from './compare.ts'
 import { measureSide, printComparison, type Device, type Effort, type Measured } from './decode.ts'
 import { measureDrafts } from './drafts.ts'
 import { measureEndpoint } from './endpoint.ts'
@@ -34,10 +29,12 @@ import { measureFailover } from './failover.ts'
 import { measureFidelity } from './fidelity.ts'
 import { measureForcing } from './forcing.ts'
 import { joinGguf, linkGguf, measureGguf } from './gguf.ts'
+import { packGpuKit } from './gpu-kit/pack.ts'
 import { atLeast, atMost, printFigures, type Figure } from './figure.ts'
 import { compareDefault, MEASURED_SHAPES, printFormats } from './formats.ts'
 import { measureImages } from './images.ts'
 import { measureLoad } from './memory.ts'
+import { type Adapter, findAdapter } from './open-side.ts'
 import { PEER_PARTS } from './peers.ts'
 import { measurePredict } from './predict.ts'
 import { measureSession } from './session.ts'
@@ -60,6 +57,8 @@ const OPTIONS = {
   prompts: { type: 'string' },
   gguf: { type: 'string' },
   model: { type: 'string' },
+  'gpu-kit': { type: 'string' },
+  mlc: { type: 'string' },
 } as const
 
 /** Parts that need the site where sides are compared. */
@@ -76,6 +75,8 @@ const COMPARED: Readonly<Record<string, (site: Site) => Promise<Figure[]>>> = {
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: OPTIONS })
   buildDemo()
+  if (values['gpu-kit'] !== undefined)
+    return packGpuKit({ out: resolve(values['gpu-kit']), mlc: values.mlc && resolve(values.mlc) })
   if (values.dtypes) {
     const shapes = MEASURED_SHAPES.filter((shape) => values.shape?.includes(shape) ?? true)
     return onSite((site) => printFormats(site, shapes))

@@ -7,13 +7,23 @@ import { serveSide, type OnPiece, type Task } from './side.ts'
 let wllama: Wllama
 
 serveSide({
-  async open({ model, format, threads }) {
+  async open({ model, format, device, threads }) {
     const runtime = { default: `${location.origin}/bench/wllama/wllama.wasm` }
-    wllama = new Wllama(runtime, { suppressNativeLog: true, logger: LoggerWithoutDebug })
+    // Its log alone tells where it computes.
+    const log: string[] = []
+    const note = (...line: unknown[]): unknown => log.push(line.join(' '))
+    wllama = new Wllama(runtime, {
+      suppressNativeLog: device === 'wasm',
+      logger:
+        device === 'wasm'
+          ? LoggerWithoutDebug
+          : { debug: note, log: note, warn: note, error: note },
+    })
     wllama.setCompat(null)
     const file = await fetch(`/bench/models/${model}/${ggufPath(format as GgufFormat)}`)
     await wllama.loadModel([await file.blob()], {
-      n_gpu_layers: 0,
+      // More than any model has.
+      n_gpu_layers: device === 'webgpu' ? 999 : 0,
       n_threads: threads,
       n_ctx: contextOf(model),
       // One conversation at a time, so that the second turn finds the cache of the first.
@@ -22,6 +32,11 @@ serveSide({
     if (wllama.getNumThreads() !== threads) {
       throw new Error(`wllama has ${wllama.getNumThreads()} threads.`)
     }
+    if (device === 'wasm') return
+    if (!log.some((line) => /offloaded [1-9]\d*\/\d+ layers/.test(line)))
+      throw new Error('wllama found no GPU that it can use, so it computes on the CPU.')
+    // A GPU compiles shaders for the first answer.
+    await answer([1], { answer: 2 }, () => undefined)
   },
   continue: answer,
   // After each token, it computes the one that is not in its cache.

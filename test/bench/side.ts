@@ -3,7 +3,7 @@ import type { Precision, Sampling } from '../../src/types/index.ts'
 import type { Format, ModelName } from './models/shapes.ts'
 import { countWork, type Work, workBetween, workDone } from './work.ts'
 
-export type SideName = 'inorigin' | 'transformers' | 'wllama'
+export type SideName = 'inorigin' | 'transformers' | 'wllama' | 'webllm'
 
 /** One decode of random tokens. */
 export interface Task {

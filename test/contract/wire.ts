@@ -291,13 +291,14 @@ const streaming = (more: Body): Body =>
 function expectStreamed({ choices: [choice], usage }: Answered, text: string): void {
   const { message, logprobs, finish_reason } = choice
   const seen = checkChatStream(text, { includeUsage: true, logprobs: Boolean(logprobs) })
-  // How much of the prompt was cached is another matter.
-  const { prompt_tokens, completion_tokens, completion_tokens_details } = usage
+  // How much of the prompt was cached, and how many drafts were accepted, is another matter.
+  const { prompt_tokens, completion_tokens } = usage
+  const { reasoning_tokens } = usage.completion_tokens_details
   expect(seen).toMatchObject({
     content: message.content ?? '',
     reasoning: message.reasoning_content ?? '',
     finishReason: finish_reason,
-    usage: { prompt_tokens, completion_tokens, completion_tokens_details },
+    usage: { prompt_tokens, completion_tokens, completion_tokens_details: { reasoning_tokens } },
   })
   expect(seen.logprobs.length).toBe(logprobs?.content.length ?? 0)
   const calls = (message.tool_calls ?? []).map((call) => call.function)

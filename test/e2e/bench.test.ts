@@ -128,6 +128,13 @@ test('runs to its end, and its JSON has the documented fields with sane values',
     0,
   )
   expect(decode.short.contextTokens).toBeLessThan(100)
+  // WASM has no drafts.
+  for (const { tokensPerSecond, ...rest } of Object.values(decode))
+    expect(rest).toMatchObject({
+      tokensPerSecondWithoutDrafts: tokensPerSecond,
+      acceptedDraftTokens: 0,
+      rejectedDraftTokens: 0,
+    })
   expect(concurrent.streams).toBe(4)
   expect(concurrent.aloneTokensPerSecond).toBeGreaterThan(0)
   expect(concurrent.ratio).toBeCloseTo(

@@ -4,6 +4,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { toHalves } from '../bench/models/quantize.ts'
 import { createChance } from '../support/random.ts'
 
 interface Parameter<Dimension> {
@@ -29,7 +30,7 @@ interface TokenizerFile {
 const GUIDE = join(import.meta.dirname, '../../demo/models/guide')
 
 /** Quantizations that are made: none, and 4 bits a value. */
-const QUANTIZATIONS = ['q0f32', 'q4f32_1']
+const QUANTIZATIONS = ['q0f32', 'q4f32_1', 'q4f16_1']
 
 /** Values that share a scale, and their standard deviation without it. */
 const GROUP = 32
@@ -38,26 +39,42 @@ const DEVIATION = 4.3
 /** Bytes of one file of weights, unless it has a single parameter. */
 const SHARD_BYTES = 2 ** 25
 
-/** Writes the folder that MLC would leave beside this library. */
-export function writeRandomWeights(folder: string, library: string): void {
+/** A tokenizer with this many tokens, and what MLC's own file says of it and of chats. */
+interface Vocabulary {
+  tokenizer: object
+  chat: object
+}
+
+/**
+ * Writes the folder that MLC would leave beside this library. `createVocabulary` gets the size of the
+ * vocabulary that the library has; the guide's, if it leaves that open. Default: the guide's, grown.
+ */
+export function writeRandomWeights(
+  folder: string,
+  library: string,
+  createVocabulary: (size: number) => Vocabulary = createGuideVocabulary,
+): void {
   mkdirSync(folder, { recursive: true })
   const { params, ...compiled } = readMetadata(readFileSync(library))
   if (!QUANTIZATIONS.includes(compiled.quantization))
     throw new Error(
       `Random weights can be ${QUANTIZATIONS.join(' or ')}, but not those of ${library}.`,
     )
-  const tokenizer = JSON.parse(readFileSync(join(GUIDE, 'tokenizer.json'), 'utf8')) as TokenizerFile
-  const own = Object.keys(tokenizer.model.vocab).length + tokenizer.added_tokens.length
+  // The embeddings come first.
+  const open = params[0]?.shape[0]
+  const size = typeof open === 'number' ? open : guideTokenizer().size
   const sized = params.map(({ shape, ...rest }) => ({
     ...rest,
-    shape: shape.map((each) => (typeof each === 'number' ? each : own)),
+    shape: shape.map((each) => (typeof each === 'number' ? each : size)),
   }))
-  // The embeddings come first.
-  const size = sized[0]?.shape[0] ?? own
+  const { tokenizer, chat } = createVocabulary(size)
+  const manifest = { metadata: {}, records: writeShards(folder, sized) }
   const files = {
-    'tokenizer.json': growVocabulary(tokenizer, own, size),
-    'mlc-chat-config.json': { ...compiled, ...describeChat(tokenizer), vocab_size: size },
-    'ndarray-cache.json': { metadata: {}, records: writeShards(folder, sized) },
+    'tokenizer.json': tokenizer,
+    'mlc-chat-config.json': { ...compiled, ...SETTINGS, ...chat, vocab_size: size },
+    // Versions of WebLLM differ in the name.
+    'ndarray-cache.json': manifest,
+    'tensor-cache.json': manifest,
   }
   for (const [name, content] of Object.entries(files))
     writeFileSync(join(folder, name), JSON.stringify(content))
@@ -71,6 +88,18 @@ function readMetadata(library: Buffer): Metadata {
   return JSON.parse(library.toString('utf8', start, start + length)) as Metadata
 }
 
+/** Returns the guide's tokenizer, and the number of its tokens. */
+function guideTokenizer() {
+  const tokenizer = JSON.parse(readFileSync(join(GUIDE, 'tokenizer.json'), 'utf8')) as TokenizerFile
+  const size = Object.keys(tokenizer.model.vocab).length + tokenizer.added_tokens.length
+  return { tokenizer, size }
+}
+
+function createGuideVocabulary(size: number): Vocabulary {
+  const { tokenizer, size: own } = guideTokenizer()
+  return { tokenizer: growVocabulary(tokenizer, own, size), chat: describeChat(tokenizer) }
+}
+
 /** Adds a word for each id that the model has and the tokenizer has not. */
 function growVocabulary(tokenizer: TokenizerFile, own: number, size: number): TokenizerFile {
   const words = Array.from({ length: size - own }, (_, at) => [`Ġw${own + at}`, own + at] as const)
@@ -78,15 +107,19 @@ function growVocabulary(tokenizer: TokenizerFile, own: number, size: number): To
   return { ...tokenizer, model: { ...tokenizer.model, vocab } }
 }
 
-const describeChat = ({ added_tokens: added }: TokenizerFile) => ({
+/** What MLC's own file says with any vocabulary. */
+const SETTINGS = {
   tokenizer_files: ['tokenizer.json'],
-  tokenizer_info: { token_postproc_method: 'byte_level' },
-  eos_token_id: added.find(({ content }) => content === '<|im_end|>')?.id,
   temperature: 1,
   top_p: 1,
   repetition_penalty: 1,
   presence_penalty: 0,
   frequency_penalty: 0,
+}
+
+const describeChat = ({ added_tokens: added }: TokenizerFile) => ({
+  tokenizer_info: { token_postproc_method: 'byte_level' },
+  eos_token_id: added.find(({ content }) => content === '<|im_end|>')?.id,
   conv_template: {
     system_template: '<|im_start|>system\n{system_message}<|im_end|>\n',
     system_message: 'be kind',
@@ -140,11 +173,10 @@ function fill({ name, shape, dtype }: Sized, random: () => number): Buffer {
     if (shape.length > 1) return (random() / 2 ** 31 - 1) * reach
     return name.endsWith('bias') ? 0 : 1
   }
-  const values =
-    dtype === 'uint32'
-      ? Uint32Array.from({ length }, () => centre(random()))
-      : Float32Array.from({ length }, valueOf)
-  return Buffer.from(values.buffer)
+  if (dtype === 'uint32')
+    return Buffer.from(Uint32Array.from({ length }, () => centre(random())).buffer)
+  const values = Float32Array.from({ length }, valueOf)
+  return Buffer.from((dtype === 'float16' ? toHalves(values) : values).buffer)
 }
 
 /** Makes each 15 among eight values of 4 bits a 7, which stands for 0, so that they are 0 on average. */

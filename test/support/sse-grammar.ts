@@ -103,6 +103,20 @@ export function countWithin(value: unknown, name: string, most: number): void {
   ensure(count(only(value, name), name) <= most, `more ${name} than tokens`)
 }
 
+/** Checks the details of a completion. Only those of chat completions may count draft tokens. */
+function checkCompletionDetails(value: unknown, output: string, most: number): void {
+  const drafts = 'accepted_prediction_tokens? rejected_prediction_tokens?'
+  const names = output === 'completion' ? `reasoning_tokens ${drafts}` : 'reasoning_tokens'
+  const { rejected_prediction_tokens: rejected, ...within } = keys(value, 'details', names)
+  ensure(
+    (rejected === undefined) === !('accepted_prediction_tokens' in within),
+    'half of the draft tokens',
+  )
+  if (rejected !== undefined) count(rejected, 'rejected_prediction_tokens')
+  for (const [name, amount] of Object.entries(within))
+    ensure(count(amount, name) <= most, `more ${name} than tokens`)
+}
+
 /** Checks the usage of OpenAI's styles, which name the tokens of prompt and completion differently. */
 export function checkUsage(value: unknown, input: string, output: string): Fields {
   const names = `${input}_tokens ${output}_tokens ${input}_tokens_details ${output}_tokens_details`
@@ -110,7 +124,7 @@ export function checkUsage(value: unknown, input: string, output: string): Field
   const [prompt, completion] = [input, output].map((name) => count(usage[`${name}_tokens`], name))
   ensure(usage['total_tokens'] === Number(prompt) + Number(completion), 'total_tokens is no sum')
   countWithin(usage[`${input}_tokens_details`], 'cached_tokens', Number(prompt))
-  countWithin(usage[`${output}_tokens_details`], 'reasoning_tokens', Number(completion))
+  checkCompletionDetails(usage[`${output}_tokens_details`], output, Number(completion))
   return usage
 }
 

@@ -31,9 +31,11 @@ export async function* runDecodeLoop(
   setup: DecodeLoopSetup,
   { sampler, detokenizer, toLogprob }: Output,
   prompt: Prompt,
-  { maxTokens, signal, constraint, resumeTokens = [], partition = '', onStart }: GenerateOptions,
+  options: GenerateOptions,
 ): AsyncGenerator<TextChunk, GenerationResult, GenerationUpdate | undefined> {
-  const tokenLimit = Math.min(maxTokens, setup.contextWindow - prompt.tokens.length)
+  const { signal, constraint, resumeTokens = [], partition = '', onStart } = options
+  const { maxDraftTokens = Infinity } = options
+  const tokenLimit = Math.min(options.maxTokens, setup.contextWindow - prompt.tokens.length)
   const constraintState = new ConstraintState({ ...setup, signal })
   const { forcedTokens } = constraintState
   const slot = setup.scheduler.add({
@@ -42,13 +44,15 @@ export async function* runDecodeLoop(
     signal,
     onStart: (started) => onStart?.(started),
   })
-  const drafts = setup.drafts && !toLogprob
+  const hasDrafts = setup.drafts && !toLogprob && maxDraftTokens > 0
+  const drafter = hasDrafts ? new LookupDrafter(withoutImageRows(prompt.tokens)) : null
   const source = new TokenSource({
     slot,
     sampler,
     toLogprob,
     constraintState,
-    drafter: drafts ? new LookupDrafter(withoutImageRows(prompt.tokens)) : null,
+    drafter,
+    maxDraftTokens,
     resumeTokens,
     tokenLimit,
   })
@@ -58,7 +62,12 @@ export async function* runDecodeLoop(
   const tokenIds: number[] = []
   const logprobs: TokenLogprob[] = []
   const takeChunk = (): TextChunk => {
-    const chunk = { text, tokens: tokenIds.length, tokenIds: tokenIds.splice(0) }
+    const chunk = {
+      text,
+      tokens: tokenIds.length,
+      tokenIds: tokenIds.splice(0),
+      ...(drafter && { drafts: drafter.counts }),
+    }
     text = ''
     return toLogprob ? { ...chunk, logprobs: logprobs.splice(0) } : chunk
   }
@@ -85,7 +94,7 @@ export async function* runDecodeLoop(
     // The last tokens may have no text, as those of an incomplete character and special ones.
     // Their logprobs are yielded.
     if (text !== '' || logprobs.length > 0) yield takeChunk()
-    return { reason, completionTokens }
+    return { reason, completionTokens, ...(drafter && { drafts: drafter.counts }) }
   } finally {
     slot.release()
     constraintState.close()
@@ -115,6 +124,8 @@ interface TokenSourceOptions extends Pick<Output, 'sampler' | 'toLogprob'> {
   constraintState: ConstraintState
   /** Drafter of the answer; `null` for no drafts. */
   drafter: Drafter | null
+  /** Largest number of draft tokens of one forward pass. */
+  maxDraftTokens: number
   /** First tokens of the answer, which an interrupted run has sampled. */
   resumeTokens: readonly number[]
   tokenLimit: number
@@ -159,7 +170,8 @@ class TokenSource {
     index: number,
     isForced: boolean,
   ): Promise<NextToken> {
-    const { slot, sampler, toLogprob, constraintState, resumeTokens, tokenLimit } = this.#options
+    const { slot, sampler, toLogprob, constraintState, resumeTokens } = this.#options
+    const { maxDraftTokens, tokenLimit } = this.#options
     let token = knownToken
     let logprob: TokenLogprob | null = null
     let candidateRequest: CandidateRequest | undefined
@@ -179,7 +191,7 @@ class TokenSource {
         knownToken,
         isForced ? constraintState.forcedTokens : resumeTokens.slice(index + 1),
       ),
-      maxDraftTokens: tokenLimit - index - 1,
+      maxDraftTokens: Math.min(maxDraftTokens, tokenLimit - index - 1),
     })
     return { token: token as number, logprob }
   }

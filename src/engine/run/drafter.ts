@@ -1,4 +1,5 @@
 /** Drafts tokens by prompt lookup: what followed the same tokens before, as in a quotation. */
+import type { DraftCounts } from '../../types/index.ts'
 
 /** Proposes draft tokens for one answer. */
 export interface Drafter {
@@ -26,18 +27,30 @@ export class LookupDrafter implements Drafter {
   readonly #positions = new Map<number, number>()
   /** Position after an earlier occurrence of the last tokens; -1 if there is none. */
   #match = -1
+  /** Rest of the latest draft, as long as the answer keeps to it. */
+  #expected: number[] = []
+  #drafted = 0
+  #accepted = 0
 
   constructor(prompt: readonly number[]) {
     for (const token of prompt) this.#push(token)
   }
 
+  /** Draft tokens so far. What the answer has not reached counts as rejected. */
+  get counts(): DraftCounts {
+    return { accepted: this.#accepted, rejected: this.#drafted - this.#accepted }
+  }
+
   draft(count: number): number[] {
+    this.#expected = []
     if (this.#match < 0) return []
     const { length } = this.#tokens
     const drafted: number[] = []
     // After the end of the text, the draft repeats itself.
     for (let at = this.#match; drafted.length < count; at += 1)
       drafted.push((at < length ? this.#tokens[at] : drafted[at - length]) as number)
+    this.#expected = [...drafted]
+    this.#drafted += drafted.length
     return drafted
   }
 
@@ -46,6 +59,8 @@ export class LookupDrafter implements Drafter {
       const accepted = Number(this.#tokens[this.#match] === token)
       this.acceptanceRate += LATEST_DRAFT_WEIGHT * (accepted - this.acceptanceRate)
     }
+    if (this.#expected.shift() === token) this.#accepted += 1
+    else this.#expected = []
     this.#push(token)
   }
 

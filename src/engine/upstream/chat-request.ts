@@ -89,6 +89,7 @@ export function toChatCompletion(
     ignored: [
       ...names,
       ...(isReasoningIgnored ? ['reasoningBudget'] : []),
+      ...(request.maxDraftTokens === undefined ? [] : ['speculative.n_max']),
       ...Object.keys(request.templateVariables ?? {}).map((name) => `templateVariables.${name}`),
       ...larkPaths(tools),
     ],

@@ -110,7 +110,8 @@ export const value = {
   flag: (given: boolean) => typed('bool', Buffer.of(+given)),
   string: (given: string) => typed('string', text(given)),
   strings: (given: readonly string[]) =>
-    typed('array', uint32(TYPES.string), uint64(given.length), ...given.map(text)),
+    // As one argument, since a vocabulary has more words than a call may have arguments.
+    typed('array', uint32(TYPES.string), uint64(given.length), Buffer.concat(given.map(text))),
   integers: (given: readonly number[]) =>
     typed('array', uint32(TYPES.int32), uint64(given.length), bytesOf(Int32Array.from(given))),
   floats: (given: readonly number[]) =>

@@ -16,7 +16,7 @@ export interface Shape {
   context: number
 }
 
-export type ShapeName = 'small' | 'large' | '30M' | '135M' | '500M'
+export type ShapeName = 'small' | 'large' | '30M' | '135M' | '500M' | '1500M'
 
 export const SHAPES: Readonly<Record<ShapeName, Shape>> = {
   // It has much cache for few weights, as small models in long conversations do.
@@ -73,6 +73,17 @@ export const SHAPES: Readonly<Record<ShapeName, Shape>> = {
     vocabulary: 151_936,
     context: 8_192,
   },
+  // The shape of Qwen2.5-1.5B.
+  '1500M': {
+    hidden: 1_536,
+    layers: 28,
+    heads: 12,
+    kvHeads: 2,
+    head: 128,
+    feedForward: 8_960,
+    vocabulary: 151_936,
+    context: 8_192,
+  },
 }
 
 /** Format of an ONNX file's matrices: a precision of hubs, or `q4` with `accuracy_level` 4. */
@@ -80,6 +91,9 @@ export type OnnxFormat = Extract<Dtype, 'fp32' | 'q8' | 'uint8' | 'q4' | 'q4f16'
 
 /** Format of a GGUF file's matrices. */
 export type GgufFormat = 'q4_0' | 'q8_0'
+
+/** Quantization of a model that MLC compiled: 4 bits, with activations of 16 or 32 bits. */
+export type MlcFormat = 'q4f16_1' | 'q4f32_1'
 
 /**
  * Folder of a model with real weights, which `tools/exporters/fidelity.py` makes. It has forms of its
@@ -91,7 +105,7 @@ export const REAL_MODEL = 'real'
 export const GGUF_MODEL = 'gguf'
 
 export type ModelName = ShapeName | typeof REAL_MODEL | typeof GGUF_MODEL
-export type Format = OnnxFormat | GgufFormat | 'q8b32' | 'q4_1' | typeof GGUF_MODEL
+export type Format = OnnxFormat | GgufFormat | MlcFormat | 'q8b32' | 'q4_1' | typeof GGUF_MODEL
 
 /** Returns the longest context of a model in tokens. */
 export function contextOf(model: ModelName): number {

@@ -40,6 +40,25 @@ describe('a drafter', () => {
     expect(new LookupDrafter(tokens).draft(count)).toEqual(draft)
   })
 
+  test('counts the draft tokens that came true, and the others', () => {
+    const drafter = new LookupDrafter([1, 2, 3, 4, 5, 6, 1, 2, 3])
+    expect(drafter.counts).toEqual({ accepted: 0, rejected: 0 })
+    drafter.draft(3)
+    expect(drafter.counts).toEqual({ accepted: 0, rejected: 3 })
+    for (const token of [4, 5, 9]) drafter.append(token)
+    expect(drafter.counts).toEqual({ accepted: 2, rejected: 1 })
+    // After a wrong token, what equals the rest of the draft by chance is none of it.
+    drafter.append(6)
+    // A token that was not drafted is neither.
+    for (const token of [1, 2, 3]) drafter.append(token)
+    expect(drafter.counts).toEqual({ accepted: 2, rejected: 1 })
+    // A run that is repeated, as after a lost device, computes its drafts again.
+    expect(drafter.draft(1)).toEqual([4])
+    expect(drafter.draft(1)).toEqual([4])
+    drafter.append(4)
+    expect(drafter.counts).toEqual({ accepted: 3, rejected: 2 })
+  })
+
   test('measures its acceptance rate', () => {
     const right = new LookupDrafter([1, 2, 3, 1, 2, 3])
     const wrong = new LookupDrafter([1, 2, 3, 1, 2, 3])
@@ -104,9 +123,36 @@ describe('an answer with drafts', () => {
     const { decoder, run } = open()
     const { text, ending } = await run(prompt, long).all()
     expect(text).toBe(textAfter(prompt, 120))
-    expect(ending).toEqual({ reason: 'length', completionTokens: 120 })
+    expect(ending).toMatchObject({ reason: 'length', completionTokens: 120 })
     expect(decoder.calls).toContain('forward 8')
     expect(decoder.calls.filter((call) => !call.startsWith('truncate')).length).toBeLessThan(80)
+  })
+
+  test('counts what its forwards computed', async () => {
+    const { decoder, run } = open()
+    const { ending, pieces } = await run(prompt, long).all()
+    const runs = decoder.calls.filter((call) => /^(forward|step)/.test(call))
+    const drafted = runs.flatMap((call) => (/^forward [48]$/.test(call) ? [call] : []))
+    const { accepted = 0, rejected = 0 } = ending.drafts ?? {}
+    // The prompt has 12 tokens, of which the first 8 are a chunk without logits.
+    const [, ...drafts] = drafted.map((call) => Number(call.slice(-1)) - 1)
+    expect(accepted + rejected).toBe(drafts.reduce((sum, count) => sum + count, 0))
+    // Each run gives one token, and the accepted drafts are the others.
+    expect(accepted).toBe(120 - runs.length)
+    expect(rejected).toBeGreaterThan(0)
+    expect(pieces.at(-1)?.drafts).toEqual(ending.drafts)
+  })
+
+  test('has none if the request allows none, and no more than it allows', async () => {
+    const none = open()
+    const { text, ending } = await none.run(prompt, { ...long, maxDraftTokens: 0 }).all()
+    expect(text).toBe(textAfter(prompt, 120))
+    expect(ending).toEqual({ reason: 'length', completionTokens: 120 })
+    expect(none.decoder.calls.slice(2).every((call) => call === 'step 1')).toBe(true)
+    const few = open()
+    await few.run(prompt, { ...long, maxDraftTokens: 3 }).all()
+    expect(few.decoder.calls.slice(2)).toContain('forward 4')
+    expect(few.decoder.calls).not.toContain('forward 8')
   })
 
   test('has no drafts if the decoder computes one row only', async () => {
@@ -234,7 +280,8 @@ describe('updates of an answer with drafts', () => {
     while (texts.length < pieces) {
       const { value, done } = await first.next(updates.get(texts.length))
       if (done) {
-        end = value
+        const { drafts: _, ...rest } = value
+        end = rest
         break
       }
       texts.push(value.text)

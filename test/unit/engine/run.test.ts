@@ -6,6 +6,7 @@ import {
   EVEN,
   type LoopOptions,
   type RunOptions,
+  type Running,
   greedy,
   logitsOf,
   numbers,
@@ -311,6 +312,12 @@ describe('a constraint', () => {
 
 describe('an interrupted answer', () => {
   const prompt = numbers(21, 3)
+  /** Drafts are counted by each host alone, since the first one may not tell before it ends. */
+  const withoutDrafts = ({ text, ending, pieces }: Awaited<ReturnType<Running['all']>>) => ({
+    text,
+    ending: { ...ending, drafts: undefined },
+    pieces: pieces.map((piece) => ({ ...piece, drafts: undefined })),
+  })
   const idsOf = (pieces: readonly TextChunk[]): number[] =>
     pieces.flatMap(({ tokenIds = [] }) => tokenIds)
 
@@ -339,7 +346,7 @@ describe('an interrupted answer', () => {
     const ids = idsOf(whole.pieces)
     for (let count = 1; count <= ids.length; count += 1) {
       const resumed = await run({ resumeTokens: ids.slice(0, count) })
-      expect({ count, ...resumed }).toEqual({ count, ...whole })
+      expect({ count, ...withoutDrafts(resumed) }).toEqual({ count, ...withoutDrafts(whole) })
     }
   })
 

@@ -268,8 +268,9 @@ describe('a request', () => {
     const { ignored } = await askUpstream(call, {
       sampling: { topK: 3, topP: 0.5 },
       reasoningBudget: 64,
+      maxDraftTokens: 0,
     })
-    expect(ignored).toEqual(['top_k', 'reasoningBudget'])
+    expect(ignored).toEqual(['top_k', 'reasoningBudget', 'speculative.n_max'])
     expect(received[0]?.body).toMatchObject({ top_p: 0.5 })
     expect(received[0]?.body).not.toHaveProperty('top_k')
     for (const [changes, param] of [

@@ -38,6 +38,30 @@ test('An answer has a start, its text, and a finish with the usage', async () =>
   expect(await answer(WORDS, {}, { ending: 'length' })).toMatchObject({ reason: 'length' })
 })
 
+test('The usage has the draft tokens of the engine, also when a stop sequence ends the answer', async () => {
+  const engine = scripted([])
+  let most: number | undefined
+  engine.generate = async function* (_prompt, { maxDraftTokens }) {
+    most = maxDraftTokens
+    yield { text: 'a', tokens: 1, drafts: { accepted: 0, rejected: 3 } }
+    yield { text: 'b', tokens: 1, drafts: { accepted: 1, rejected: 3 } }
+    const drafts = { accepted: 1, rejected: 10 }
+    return { reason: 'stop', completionTokens: 3, drafts }
+  }
+  const usageOf = async (fields: Parameters<typeof collect>[1]) =>
+    (await collect(engine, fields)).at(-1)
+  expect(await usageOf({ maxDraftTokens: 7 })).toMatchObject({
+    reason: 'stop',
+    usage: { drafts: { accepted: 1, rejected: 10 } },
+  })
+  expect(most).toBe(7)
+  expect(await usageOf({ stop: ['b'] })).toMatchObject({
+    reason: 'stop_sequence',
+    usage: { drafts: { accepted: 1, rejected: 3 } },
+  })
+  expect(most).toBeUndefined()
+})
+
 test('The start precedes the first piece, with or without the callback of the engine', async () => {
   const engine = scripted([])
   const computed = createDeferred()

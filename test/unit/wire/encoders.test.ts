@@ -269,6 +269,23 @@ describe('a chat completion', () => {
     expect(choices[0].message).toMatchObject({ content: null })
   })
 
+  it('counts draft tokens if it could have some', async () => {
+    const drafts = { accepted: 0, rejected: 7 }
+    const drafted: Script = [
+      ...HELLO.slice(0, -1),
+      { type: 'finish', reason: 'stop', stopSequence: null, usage: { ...LONG_USAGE, drafts } },
+    ]
+    const { usage: counted } = await bodyOfAnswer('chat', {}, drafted)
+    expect(counted.completion_tokens_details).toEqual({
+      reasoning_tokens: 4,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 7,
+    })
+    const fields = { stream_options: { include_usage: true } }
+    const streamed = await streamOf('chat', fields, drafted)
+    expect(checkChatStream(streamed, { includeUsage: true }).usage).toEqual(counted)
+  })
+
   it('has another id every time', async () => {
     const [first, second] = [await bodyOfAnswer('chat'), await bodyOfAnswer('chat')]
     expect(first.id).not.toBe(second.id)
