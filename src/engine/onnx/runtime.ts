@@ -243,7 +243,7 @@ const hasGroupedAttention = async (graph: Blob): Promise<boolean> =>
 const hasOnlySupportedTensors = ({ inputMetadata, outputMetadata }: HeapSession): boolean =>
   [...inputMetadata, ...outputMetadata].every(({ isTensor }) => isTensor)
 
-/** Levels of messages that a session writes to the console, at least. */
+/** Levels of messages for the console, which sessions and runs write from that one on. */
 const [ERROR, FATAL] = [3, 4] as const
 
 function sessionOptions(
@@ -284,6 +284,7 @@ function withCaptures(options: InferenceSession.SessionOptions): InferenceSessio
 /** Returns the options of a run that is captured with that number, or not captured if there is none. */
 const captureOptions = (capture = -1): InferenceSession.RunOptions => ({
   extra: { gpu_graph_id: String(capture) },
+  logSeverityLevel: FATAL,
 })
 
 const configOf = ({ compact }: SessionOptions): Record<string, string> =>

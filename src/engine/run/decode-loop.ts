@@ -192,6 +192,7 @@ class TokenSource {
         isForced ? constraintState.forcedTokens : resumeTokens.slice(index + 1),
       ),
       maxDraftTokens: Math.min(maxDraftTokens, tokenLimit - index - 1),
+      maxFurtherTokens: tokenLimit - index - 1,
     })
     return { token: token as number, logprob }
   }

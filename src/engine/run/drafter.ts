@@ -3,7 +3,9 @@ import type { DraftCounts } from '../../types/index.ts'
 
 /** Proposes draft tokens for one answer. */
 export interface Drafter {
-  /** Returns `count` draft tokens, or none if the last tokens have not occurred before. */
+  /** `true` if there are draft tokens: if the last tokens have occurred before. */
+  readonly hasDraft: boolean
+  /** Returns `count` draft tokens, or none if there are none. */
   draft(count: number): number[]
   /** Appends a token of the answer. */
   append(token: number): void
@@ -41,9 +43,13 @@ export class LookupDrafter implements Drafter {
     return { accepted: this.#accepted, rejected: this.#drafted - this.#accepted }
   }
 
+  get hasDraft(): boolean {
+    return this.#match >= 0
+  }
+
   draft(count: number): number[] {
     this.#expected = []
-    if (this.#match < 0) return []
+    if (!this.hasDraft) return []
     const { length } = this.#tokens
     const drafted: number[] = []
     // After the end of the text, the draft repeats itself.
@@ -92,6 +98,7 @@ const MAX_CERTAIN_TOKENS = 15
 export const certainDrafter = (known: readonly number[]): Drafter => ({
   isCertain: true,
   acceptanceRate: 1,
+  hasDraft: known.length > 1,
   // The last one is left to the next run, which asks for the candidates of the token after it.
   draft: (count) => known.slice(0, Math.min(count, MAX_CERTAIN_TOKENS, known.length - 1)),
   append: () => undefined,

@@ -175,7 +175,7 @@ export class Executor {
     slot.ahead = null
     const step = { sequence: entry.sequence, token: pending[0] as number }
     const room = this.#maxLength(entry) - lengthOf(slot)
-    const canGoOn = goesOn && room > 0 && (slot.pendingRead?.reader?.maxDraftTokens ?? 0) > 0
+    const canGoOn = goesOn && room > 0 && (slot.pendingRead?.reader?.maxFurtherTokens ?? 0) > 0
     return readNext([slot], async () => ahead?.logits ?? this.#decoder.step([step]), 1, canGoOn)
   }
 
@@ -188,13 +188,14 @@ export class Executor {
     const { sequence } = slot.entry
     const isCertain = drafter?.isCertain ?? false
     const length = this.#maxDraftTokens(slot)
-    const drafted = length > 0 ? (drafter?.draft(length) ?? []) : []
+    const isDrafted = length > 0 && (drafter?.hasDraft ?? false)
     const start = performance.now()
-    if (drafted.length === 0 || slot.ahead) {
+    if (!isDrafted || slot.ahead) {
       // A drafter that knows how the text goes on gets the next run.
-      await this.#stepAhead(slot, drafted.length === 0)
+      await this.#stepAhead(slot, !isDrafted)
       return this.#draftSizer.record(0, performance.now() - start)
     }
+    const drafted = drafter?.draft(length) ?? []
     const tokens = [...slot.pending, ...drafted]
     const requested = tokens.map((_, index) => slot.requestCandidates(drafted.slice(0, index)))
     const logits = await sequence.forward(tokens, tokens.length)

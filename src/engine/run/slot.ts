@@ -30,6 +30,8 @@ export interface LogitsReader {
   drafter: Drafter | null
   /** Largest number of draft tokens. */
   maxDraftTokens: number
+  /** Largest number of tokens of the answer after the one to be read. */
+  maxFurtherTokens: number
 }
 
 /** A pending promise for logits, or for the start only if `reader` is `null`. */

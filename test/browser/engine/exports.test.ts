@@ -202,6 +202,7 @@ async function answer(decoder: Decoder, prompt: readonly number[], count: number
       readLogits: async ({ ids }) => void tokens.push(ids[0] as number),
       drafter: null,
       maxDraftTokens: 0,
+      maxFurtherTokens: 0,
     })
     pending = tokens.slice(-1)
   }
