@@ -53,7 +53,7 @@ test.each([
   ],
 ])('%s takes lengths and rows, and computes neither', async (path, expected) => {
   const graph = await capture(await openAsBlob(join(MODELS, path)))
-  const given = [...(graph?.inputs ?? [])].filter((name) => !/^past/.test(name))
+  const given = [...(graph?.inputs ?? [])].filter((name) => !name.startsWith('past'))
   expect(given.filter((name) => !graph?.constants.has(name)).toSorted()).toEqual(
     expected.toSorted(),
   )

@@ -244,14 +244,14 @@ export class Weights {
       length: valueBytes + scaleBytes,
       write: (reading) => readBlocks(reading, matrix, type, entry.offsets),
     })
-    const addOffsets = (order: OffsetOrder): string => {
-      if (!entry.offsets.includes(order)) {
-        entry.offsets.push(order)
+    const addOffsets = (by: OffsetOrder): string => {
+      if (!entry.offsets.includes(by)) {
+        entry.offsets.push(by)
         entry.length += scaleBytes
       }
-      const at = valueBytes + scaleBytes * (1 + entry.offsets.indexOf(order))
-      const dims = order === 'by row' ? [count, blocks] : [blocks, count]
-      return this.#constant(`${key}/offsets ${order}`, { type: 'float32', dims, entry, at })
+      const at = valueBytes + scaleBytes * (1 + entry.offsets.indexOf(by))
+      const dims = by === 'by row' ? [count, blocks] : [blocks, count]
+      return this.#constant(`${key}/offsets ${by}`, { type: 'float32', dims, entry, at })
     }
     const add = (kind: string, dims: readonly number[], at: number) => (): string => {
       const elements = at === 0 ? 'uint8' : 'float32'
