@@ -44,6 +44,8 @@ export interface Decoder {
   step(entries: readonly { sequence: Sequence; token: number }[]): Promise<Logits>
   /** Resolves when the device has finished the work submitted so far. */
   synchronize(): Promise<void>
+  /** Frees memory that is kept for later sequences. Absent: none is kept. */
+  trim?(): void
   /** Frees the model and all sequences. */
   close(): Promise<void>
 }

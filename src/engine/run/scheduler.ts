@@ -225,6 +225,7 @@ export class Scheduler {
       this.#prefixCache.clear()
     }
     for (const slot of this.#slots) slot.restart()
+    if (retries) this.#executor.decoder.trim?.()
   }
 
   #fail(slot: Slot, error: InoriginError): void {

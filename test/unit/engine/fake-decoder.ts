@@ -233,6 +233,7 @@ export function fakeDecoder(options: FakeOptions = {}): FakeDecoder {
         ),
       ),
     synchronize: async () => undefined,
+    trim: () => void calls.push('trim'),
     close: async () => {
       decoder.closed = true
       alive.clear()

@@ -106,6 +106,8 @@ describe('a decoder that fails', () => {
     const { text } = await run(numbers(30, 5), { maxTokens: 4 }).all()
     expect(text).toBe(textOf(greedy(numbers(30, 5), 4)))
     expect(decoder.alive.has(cached as Sequence)).toBe(false)
+    // What was evicted is not kept for later sequences.
+    expect(decoder.calls.filter((call) => call === 'trim')).toHaveLength(1)
     // If there is nothing left to evict, it is an error.
     await vi.waitFor(() => expect(decoder.alive.size).toBe(1), 20_000)
     const first = run(numbers(30, 5), { maxTokens: 50 })

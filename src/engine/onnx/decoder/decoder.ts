@@ -138,6 +138,10 @@ export class OnnxDecoder implements Decoder {
     return withTimeout(SYNCHRONIZE_TIMEOUT_MS, Promise.resolve(submitted), undefined)
   }
 
+  trim(): void {
+    this.#forward.whenIdle(() => this.#forward.kvPool.freeSpares())
+  }
+
   async close(): Promise<void> {
     for (const sequence of this.#sequences) sequence.close()
     this.#forward.close()
@@ -421,7 +425,7 @@ class ForwardPass {
     for (const tensor of this.#unreleased) tensor.dispose()
     this.#unreleased.clear()
     this.#captures?.close()
-    this.kvPool.close()
+    this.kvPool.freeSpares()
   }
 
   /** With `writeIds`, which writes the ids into the buffer of a captured run, only such a run is made. */

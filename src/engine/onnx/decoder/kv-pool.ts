@@ -125,7 +125,7 @@ export class KvPool {
   }
 
   /** Frees the spare KV batches. */
-  close(): void {
+  freeSpares(): void {
     for (const { tensors } of this.#spares.splice(0)) for (const tensor of tensors) tensor.dispose()
   }
 
