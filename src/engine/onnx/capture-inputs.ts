@@ -41,6 +41,9 @@ export const LOGIT_ROWS_INPUT = 'inorigin.logit_rows'
 const MASK = 'attention_mask'
 const KEEP = 'num_logits_to_keep'
 
+/** Inputs that a captured run can have beside KV caches. */
+const PLAIN_INPUTS: ReadonlySet<string> = new Set(['input_ids', 'position_ids', MASK, KEEP])
+
 /** Places of the lengths among the inputs of an attention. */
 const LENGTHS: ReadonlyMap<number, string> = new Map([
   [5, LAST_POSITIONS_INPUT],
@@ -52,14 +55,18 @@ const OPEN_END = 2 ** 31 - 1
 
 /**
  * Resolves with the files of a graph that takes the inputs above in place of the mask and the number of logits.
- * Resolves with `null` if the graph uses these otherwise, if it has no grouped attention, or if it has branches,
- * which the runtime cannot capture.
+ * Resolves with `null` if the graph uses these otherwise, if it has no grouped attention, if it has states or other inputs,
+ * or if it has branches, which the runtime cannot capture.
  */
 export async function withCaptureInputs(files: GraphFiles): Promise<GraphFiles | null> {
   const graph = await readGraphFile({ ...files, externalData: [] })
   const attentions = graph.nodes.filter(({ kind }) => kind === 'GroupQueryAttention')
   const isFlat = graph.nodes.every(({ branches }) => branches.length === 0)
   if (attentions.length === 0 || !attentions.every(isCapturable) || !isFlat) return null
+  // A run returns new states, but a captured one reads those of the first run.
+  const keptInPlace = new Set(attentions.flatMap(({ inputs }) => inputs.slice(3, 5)))
+  const given = [...graph.inputs].filter((name) => !graph.constants.has(name))
+  if (!given.every((name) => PLAIN_INPUTS.has(name) || keptInPlace.has(name))) return null
   const slice = graph.inputs.has(KEEP) ? await findLastRows(files.model, graph) : undefined
 
   const outputs = new Set([...graph.ports].filter((name) => !graph.inputs.has(name)))

@@ -86,6 +86,7 @@ test.each([
   ['limited scores', { attention: float('softcap', 50) }],
   // They come after the tables of the rotation: positions, and a bias.
   ['a bias', { attention: [[NODE.input, ''] as const, [NODE.input, 'bias'] as const] }],
+  ['a state', { graph: [[GRAPH.input, [[1, 'past_conv.0']]] as const] }],
   [
     'another use of the mask',
     {
@@ -99,7 +100,10 @@ test.each([
   expect(await capture(await change(changes))).toBeNull()
 })
 
-test('nothing is captured without grouped attention, or with branches', async () => {
-  for (const path of ['layouts/plain/onnx/model.onnx', 'layouts/branch/onnx/model.onnx'])
-    expect(await capture(await openAsBlob(join(MODELS, path)))).toBeNull()
-})
+test.each(['plain', 'branch', 'conv', 'recurrent'])(
+  'nothing is captured without grouped attention, with branches or states: %s',
+  async (layout) => {
+    const model = await openAsBlob(join(MODELS, `layouts/${layout}/onnx/model.onnx`))
+    expect(await capture(model)).toBeNull()
+  },
+)
