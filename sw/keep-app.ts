@@ -87,11 +87,17 @@ async function fetchCopies(url: string): Promise<[string, Response][]> {
   ]
 }
 
+/** What is used of a `FetchEvent`, which the types of pages lack; those of this package must do with them. */
+interface PageRequest {
+  request: Request
+  preloadResponse: Promise<unknown>
+}
+
 /**
  * Answers from the network, or with the navigation preload that the app's own script enabled. If that
  * fails, is slow or sends something else, answers with what a cache has.
  */
-export async function fetchOrFind({ request, preloadResponse }: FetchEvent): Promise<Response> {
+export async function fetchOrFind({ request, preloadResponse }: PageRequest): Promise<Response> {
   const fetching = (async () =>
     ((await preloadResponse) as Response | undefined) ?? (await fetch(request)))()
   const kept = await findKept(request)

@@ -68,9 +68,9 @@ export interface Sequence {
   /** Appends tokens like `extend`, and resolves to the logits of the last `rows`, by default 1. */
   forward(tokens: readonly number[], rows?: number): Promise<Logits>
   /**
-   * Appends the token that the latest `top` of these logits ranks first, whose only row and request are for one
-   * candidate. The token need not have been read back. Resolves to the logits after it, or to `null`, without any
-   * change, if such a run cannot be made now. Absent: the tokens of all runs have to be known.
+   * Appends the token that the latest `top` of these logits ranks first, before its result is there. They must have
+   * one row, and that request must be for one candidate. Resolves to the logits after the token, or to `null`, without
+   * any change, if such a run cannot be made now. Absent: the tokens of all runs have to be known.
    */
   forwardBest?(logits: Logits): Promise<Logits | null>
   /** Returns the greatest length, at most `length`, to which the sequence can be truncated. */

@@ -41,7 +41,7 @@ export const LOGIT_ROWS_INPUT = 'inorigin.logit_rows'
 const MASK = 'attention_mask'
 const KEEP = 'num_logits_to_keep'
 
-/** Inputs that a captured run can have beside KV caches. */
+/** Inputs that a captured run can have besides KV caches. */
 const PLAIN_INPUTS: ReadonlySet<string> = new Set(['input_ids', 'position_ids', MASK, KEEP])
 
 /** Places of the lengths among the inputs of an attention. */
@@ -107,7 +107,8 @@ const FIRST_SPECIAL_INPUT = 9
 
 /**
  * Returns `true` if captured runs compute the attention. Where lengths are inputs, the kernels of onnxruntime-web 1.30
- * ignore a sliding window, without an error. A limit of the scores (`softcap`) was not seen to work.
+ * ignore a sliding window, without an error. A limit of the scores (`softcap`) gave other tokens than on
+ * the CPU, captured or not.
  */
 const isCapturable = ({ inputs, attributes }: Node): boolean =>
   [...LENGTHS.keys()].every((at) => inputs[at]) &&

@@ -210,7 +210,7 @@ interface OpenedDecoder {
 
 /**
  * Opens a decoder that captures its runs. Resolves with `null` if there is no graph for it, if the runtime refuses to
- * capture it, or if its logits would be others.
+ * capture it, or if its logits would differ.
  */
 async function openCapturing(
   graph: GraphFiles | null,

@@ -251,7 +251,7 @@ function sessionOptions(
   gpu: GPUDevice | undefined,
   { externalData, compact, keepOnDevice, captures }: SessionOptions,
 ): InferenceSession.SessionOptions {
-  // A graph that cannot be captured is run in the plain way, so that its error is none for the console.
+  // A graph that cannot be captured is run in the plain way, so its error does not belong in the console.
   const logSeverityLevel = captures ? FATAL : ERROR
   const shared = { externalData, extra: configOf({ compact }), logSeverityLevel } as const
   if (device === 'wasm') return { ...shared, executionProviders: ['wasm'] }

@@ -191,9 +191,10 @@ export class Executor {
     const isDrafted = length > 0 && (drafter?.hasDraft ?? false)
     const start = performance.now()
     if (!isDrafted || slot.ahead) {
+      const { since = start } = slot.ahead ?? {}
       // A drafter that knows how the text goes on gets the next run.
-      await this.#stepAhead(slot, !isDrafted)
-      return this.#draftSizer.record(0, performance.now() - start)
+      await this.#stepAhead(slot, !isDrafted && !isCertain)
+      return this.#draftSizer.record(0, performance.now() - since)
     }
     const drafted = drafter?.draft(length) ?? []
     const tokens = [...slot.pending, ...drafted]
@@ -227,9 +228,15 @@ async function readNext(
     const outcomes = await Promise.all(requested)
     const reading = logits.top(outcomes.map((each) => each.request))
     const next = goesOn ? await beginNext(slots, outcomes, logits, reading) : null
-    const candidates = await reading
+    const candidates = await reading.catch((thrown: unknown) => {
+      next?.release()
+      throw thrown
+    })
     const [only] = slots
-    if (next && only) only.ahead = { token: candidates[0]?.ids[0] as number, logits: next }
+    if (next && only) {
+      const token = candidates[0]?.ids[0] as number
+      only.ahead = { token, logits: next, since: performance.now() }
+    }
     for (const [index, slot] of slots.entries()) {
       const { error } = outcomes[index] as RequestOutcome
       if (error !== undefined) slot.rejectRead(error)

@@ -60,6 +60,8 @@ export interface Draft {
 export interface AheadRun {
   token: number
   logits: Logits
+  /** Time in milliseconds at which the logits before it were read. */
+  since: number
 }
 
 /** A slot whose prefill has started. */

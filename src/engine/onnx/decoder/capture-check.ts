@@ -12,7 +12,7 @@ const [FIRST, SECOND] = [0, 1] as const
 const MAX_DIFFERENCE = 1e-3
 
 /**
- * Resolves to `true` if the logits after a token are the same in a plain run, one that is recorded, and one that is
+ * Resolves to `true` if the logits after two tokens are those of plain runs in one that is recorded and in one that is
  * repeated. `setCaptures` says whether the next runs are captured. Rejects if the device is lost or out of memory.
  */
 export async function computesCaptured(
@@ -20,16 +20,18 @@ export async function computesCaptured(
   setCaptures: (captures: boolean) => void,
 ): Promise<boolean> {
   const sequence = decoder.open()
-  const again = async (captures: boolean): Promise<Float32Array> => {
+  const rowAfter = async (token: number, captures: boolean): Promise<Float32Array> => {
     setCaptures(captures)
     await sequence.truncate(1)
-    return takeRow(sequence, SECOND)
+    return takeRow(sequence, token)
   }
   try {
     setCaptures(false)
     await takeRow(sequence, FIRST)
-    const [plain, recorded, repeated] = [await again(false), await again(true), await again(true)]
-    return [recorded, repeated].every((row) => areClose(row, plain))
+    const expected = [await rowAfter(FIRST, false), await rowAfter(SECOND, false)]
+    // The second run repeats the first one with another token, so that its logits are not those that are there.
+    const captured = [await rowAfter(FIRST, true), await rowAfter(SECOND, true)]
+    return captured.every((row, index) => areClose(row, expected[index] ?? row))
   } catch (thrown) {
     const error = InoriginError.from(thrown)
     if (error.code === 'device_lost' || error.code === 'out_of_memory') throw error

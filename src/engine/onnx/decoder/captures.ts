@@ -16,6 +16,8 @@ export interface CapturedRun {
   inputs: Record<string, Tensor>
   /** Tensor for the logits. Its buffer is free for another run once it is disposed of. */
   logits: Tensor
+  /** Forgets the recording, which may not be whole after a run that failed. */
+  forget(): void
 }
 
 /** Inputs of a run, and what it is for. */
@@ -38,8 +40,8 @@ const CAPTURED_TOKENS: ReadonlySet<number> = new Set([1, 4, 8])
 /**
  * Largest number of recordings of a decoder. The runtime keeps them, and the memory for what is computed between
  * the inputs and the outputs, until the session is released. A recording belongs to KV tensors, and a pool keeps
- * those that it has, so that new ones are rare. Counted in the shape of SmolLM2-135M with 4 bits, a decode step takes
- * 0.09 MB, and one of four sequences or of four tokens 0.35 MB.
+ * those that it has, so that new ones are rare. Counted in the shape of SmolLM2-135M with 4 bits and KV caches of 512
+ * tokens, a decode step takes 0.09 MB, and one of four sequences or of four tokens 0.35 MB.
  */
 const MAX_RECORDINGS = 256
 
@@ -99,7 +101,12 @@ export class Captures {
     const free = (): void => {
       shape.isInUse = false
     }
-    return { id, inputs: shape.inputs, logits: this.#tensorOf(shape.logits, shape.dims, free) }
+    const logits = this.#tensorOf(shape.logits, shape.dims, free)
+    const forget = (): void => {
+      recordings.delete(shape)
+      logits.dispose()
+    }
+    return { id, inputs: shape.inputs, logits, forget }
   }
 
   /** Frees the buffers. */

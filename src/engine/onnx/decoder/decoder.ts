@@ -93,6 +93,7 @@ export class OnnxDecoder implements Decoder {
    */
   async checkCaptures(): Promise<boolean> {
     const setCaptures = (captures: boolean): void => void (this.#forward.captures = captures)
+    if (!this.#forward.canCapture) return false
     const isSame = await computesCaptured(this, setCaptures)
     setCaptures(isSame)
     return isSame
@@ -309,7 +310,7 @@ class ForwardPass {
   readonly memory: KvMemory
   readonly kvPool: KvPool
   readonly chunkLimit: ReturnType<typeof createChunkLimit>
-  /** `true` to capture runs that recur. */
+  /** `true` to capture runs that recur, if that is possible. */
   captures = false
   readonly #captures: Captures | null
   readonly #session: Session
@@ -367,8 +368,8 @@ class ForwardPass {
   }
 
   /**
-   * Appends the best token of logits that is not known here, and resolves with the logits after it. Resolves with
-   * `null` unless the run can be captured.
+   * Appends the best token of the logits, whose id was not read back, and resolves with the logits after it. Resolves
+   * with `null` unless the run can be captured.
    */
   async runBest(cache: SequenceCache, logits: Logits): Promise<Tensor | null> {
     const most = Math.min(this.#contextWindow, cache.maxLength)
@@ -401,6 +402,11 @@ class ForwardPass {
         tensor.dispose()
       },
     })
+  }
+
+  /** `true` if runs can be captured. */
+  get canCapture(): boolean {
+    return this.#captures !== null
   }
 
   /** Runs a task that uses the memory of sequences, so that nothing is freed meanwhile. */
@@ -471,6 +477,10 @@ class ForwardPass {
         this.#fetches(batch, keep, captured),
         captured?.id,
       )
+      .catch((thrown: unknown) => {
+        captured?.forget()
+        throw thrown
+      })
       .finally(() => {
         for (const tensor of Object.values(embedded)) tensor.dispose()
       })

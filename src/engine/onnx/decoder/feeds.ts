@@ -1,4 +1,4 @@
-/** Creates the inputs of a run besides its caches: tokens, attention mask and positions. */
+/** Creates the inputs of a run besides its caches: tokens, positions, and the attention mask or lengths. */
 import type { Tensor } from 'onnxruntime-web'
 import { isImageRow } from '../../images.ts'
 import { LAST_POSITIONS_INPUT, LOGIT_ROWS_INPUT, LONGEST_INPUT } from '../capture-inputs.ts'

@@ -52,7 +52,10 @@ export class KvPool {
   readonly #memory: KvMemory
   readonly #isInPlace: boolean
   readonly #contextWindow: number
-  /** Memory in bytes that spare KV batches may take: that of the longest sequence. */
+  /**
+   * Memory in bytes that spare KV batches may take: twice that of the longest sequence, which leaves one of each
+   * smaller capacity as it grows.
+   */
   readonly #maxSpareBytes: number
   /** Empty KV batches for later sequences, the one that is empty longest first. */
   #spares: KvBatch[] = []
@@ -67,7 +70,7 @@ export class KvPool {
     this.#isInPlace = layout === 'in place'
     this.#contextWindow = contextWindow
     const longest = specs.map((spec) => ({ type: spec.type, dims: shape(spec, 1, contextWindow) }))
-    this.#maxSpareBytes = keepsSpares ? sumOf(longest.map(bytesOf)) : 0
+    this.#maxSpareBytes = keepsSpares ? 2 * sumOf(longest.map(bytesOf)) : 0
   }
 
   /**
@@ -172,14 +175,19 @@ export class KvPool {
     this.#spares = this.#spares.filter((each) => each !== spare)
     const tensors =
       spare?.tensors ?? this.#specs.map((spec) => this.#memory.allocate(spec, rows, capacity))
-    for (const [index, spec] of this.#specs.entries()) {
-      const tensor = tensors[index] as Tensor
-      kvRows.forEach(({ batch, row, length }, to) => {
-        const from = batch?.tensors[index]
-        if (from) this.#memory.copy(spec, { tensor: from, row }, { tensor, row: to }, length)
-      })
+    try {
+      for (const [index, spec] of this.#specs.entries()) {
+        const tensor = tensors[index] as Tensor
+        kvRows.forEach(({ batch, row, length }, to) => {
+          const from = batch?.tensors[index]
+          if (from) this.#memory.copy(spec, { tensor: from, row }, { tensor, row: to }, length)
+        })
+      }
+      this.#memory.flush()
+    } catch (thrown) {
+      for (const tensor of tensors) tensor.dispose()
+      throw thrown
     }
-    this.#memory.flush()
     return this.#assign(kvRows, { tensors, rows, capacity, kvRows: new Set() })
   }
 
