@@ -87,7 +87,7 @@ async function fetchCopies(url: string): Promise<[string, Response][]> {
   ]
 }
 
-/** What is used of a `FetchEvent`, which the types of pages lack; those of this package must do with them. */
+/** The part of a `FetchEvent` that is used. Apps check this package with the types of pages, which have no `FetchEvent`. */
 interface PageRequest {
   request: Request
   preloadResponse: Promise<unknown>

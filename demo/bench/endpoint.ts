@@ -125,7 +125,7 @@ export async function openEndpoint(
   }
 }
 
-/** What the playground's own style does not read of the usage. */
+/** Fields of the usage that the playground's own style does not read. */
 type Counts = Pick<Run, 'cachedTokens' | 'drafts'>
 
 /** Returns the style of chat completions, with reasoning as text. It writes the usage to `counts`. */

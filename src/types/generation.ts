@@ -208,9 +208,9 @@ export interface Usage {
 
 /** Numbers of draft tokens that were computed for one answer. */
 export interface DraftCounts {
-  /** Those that became part of the answer. */
+  /** Number of draft tokens that became part of the answer. */
   accepted: number
-  /** All others. They are not among the completion tokens. */
+  /** Number of all other draft tokens, which are not among the completion tokens. */
   rejected: number
 }
 

@@ -55,8 +55,8 @@ const OPEN_END = 2 ** 31 - 1
 
 /**
  * Resolves with the files of a graph that takes the inputs above in place of the mask and the number of logits.
- * Resolves with `null` if the graph uses these otherwise, if it has no grouped attention, if it has states or other inputs,
- * or if it has branches, which the runtime cannot capture.
+ * Resolves with `null` if the graph uses these otherwise, if it has no grouped attention, if it has states or other
+ * inputs, or if it has branches, which the runtime cannot capture.
  */
 export async function withCaptureInputs(files: GraphFiles): Promise<GraphFiles | null> {
   const graph = await readGraphFile({ ...files, externalData: [] })
@@ -107,8 +107,8 @@ const FIRST_SPECIAL_INPUT = 9
 
 /**
  * Returns `true` if captured runs compute the attention. Where lengths are inputs, the kernels of onnxruntime-web 1.30
- * ignore a sliding window, without an error. A limit of the scores (`softcap`) gave other tokens than on
- * the CPU, captured or not.
+ * ignore a sliding window, without an error. A limit of the scores (`softcap`) gave other tokens than on the CPU,
+ * captured or not.
  */
 const isCapturable = ({ inputs, attributes }: Node): boolean =>
   [...LENGTHS.keys()].every((at) => inputs[at]) &&

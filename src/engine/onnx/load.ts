@@ -15,7 +15,7 @@ import { withoutGguf } from './gguf/convert.ts'
 import { getModelFiles, type GraphFiles, hasLargeWeights, type ModelFiles } from './model-files.ts'
 import { readOperations } from './graph-file.ts'
 import { withRopeSwitch } from './rope-switch.ts'
-import { loadRuntime, type Runtime, type Session } from './runtime.ts'
+import { loadRuntime, type Runtime, type Session, type SessionOptions } from './runtime.ts'
 import { openTrusted } from './selftest/open.ts'
 import { openEncoder } from './vision/encoder.ts'
 import type { ImageStore } from './vision/image-store.ts'
@@ -104,12 +104,8 @@ export async function loadDecoder(
   }
 }
 
-/** What a session of a model is for; see the options of `Runtime.createSession`. */
-interface SessionKind {
-  compact: boolean
-  onCpu?: boolean
-  captures?: boolean
-}
+/** Options in which the sessions of a model differ. */
+type SessionKind = Pick<SessionOptions, 'compact' | 'onCpu' | 'captures'>
 
 async function open(
   options: DecoderSetup,

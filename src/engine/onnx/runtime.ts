@@ -35,7 +35,7 @@ interface RuntimeOptions {
   threads?: number
 }
 
-interface SessionOptions {
+export interface SessionOptions {
   /** External weights by the path that the model refers to, such as `model.onnx_data`. */
   externalData?: readonly { path: string; data: Blob }[]
   /**

@@ -158,7 +158,7 @@ export class Executor {
   /** Computes the one pending token of each answer in a batch, and reads the logits. */
   #step(slots: readonly ActiveSlot[]): Promise<void> {
     const [first] = slots
-    if (first?.ahead && slots.length === 1) return this.#stepAhead(first, false)
+    if (first && slots.length === 1) return this.#stepAhead(first, false)
     const inputs = slots.map(({ entry, pending }) => ({
       sequence: entry.sequence,
       token: pending[0] as number,

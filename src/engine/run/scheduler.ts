@@ -43,7 +43,7 @@ export class Scheduler {
   #hasFailed = false
   /** The loop, while answers wait, or a run that warms up. */
   #running: Promise<void> | null = null
-  /** Runs that warm the decoder up, without those that have begun. */
+  /** The runs that warm the decoder up and have not begun. */
   #idleRuns: IdleRun[]
   #idleTimer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false

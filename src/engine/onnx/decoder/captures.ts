@@ -38,7 +38,7 @@ export interface CaptureRequest {
 const CAPTURED_TOKENS: ReadonlySet<number> = new Set([1, 4, 8])
 
 /**
- * Largest number of recordings of a decoder. The runtime keeps them, and the memory for what is computed between
+ * Largest number of recordings of a decoder, a guess. The runtime keeps them, and the memory for what is computed between
  * the inputs and the outputs, until the session is released. A recording belongs to KV tensors, and a pool keeps
  * those that it has, so that new ones are rare. Counted in the shape of SmolLM2-135M with 4 bits and KV caches of 512
  * tokens, a decode step takes 0.09 MB, and one of four sequences or of four tokens 0.35 MB.

@@ -53,8 +53,8 @@ export class KvPool {
   readonly #isInPlace: boolean
   readonly #contextWindow: number
   /**
-   * Memory in bytes that spare KV batches may take: twice that of the longest sequence, which leaves one of each
-   * smaller capacity as it grows.
+   * Memory in bytes that spare KV batches may take, a guess: twice that of the longest sequence, which leaves one of
+   * each smaller capacity as it grows.
    */
   readonly #maxSpareBytes: number
   /** Empty KV batches for later sequences, the one that is empty longest first. */
